@@ -1,0 +1,22 @@
+# Every third-party package, once. All are Debian 12 packages; scripts/install_dependencies names them.
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
+find_package(SQLite3 3.40 REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)  # module mode: Debian ships no protobuf CMake config
+find_package(gRPC 1.51 CONFIG REQUIRED)
+find_package(Eigen3 3.4 CONFIG REQUIRED)
+find_package(nlohmann_json 3.11 CONFIG REQUIRED)
+find_package(tomlplusplus 3.3 CONFIG REQUIRED)
+find_package(CLI11 2.1 CONFIG REQUIRED)
+find_package(spdlog 1.10 CONFIG REQUIRED)
+find_package(doctest 2.4 CONFIG REQUIRED)
+find_package(rapidcheck CONFIG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
