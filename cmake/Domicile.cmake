@@ -24,6 +24,10 @@ if(DOMICILE_SANITIZE)
   add_link_options(-fsanitize=${DOMICILE_SANITIZE})
 endif()
 
+# `programs`: what a person runs. `generated`: sources made at build time, which tidy needs first.
+add_custom_target(programs)
+add_custom_target(generated)
+
 # doctest's main is compiled once.
 add_library(domicile_doctest_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cc")
 target_link_libraries(domicile_doctest_main PUBLIC doctest::doctest PRIVATE domicile_flags)
@@ -69,6 +73,7 @@ function(domicile_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} domicile_flags)
+  add_dependencies(programs ${name})
 endfunction()
 
 # domicile_fuzz(NAME SOURCES... DEPENDS... CORPUS DIR): a fuzz target. With DOMICILE_LIBFUZZER it is a
