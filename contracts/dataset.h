@@ -1,9 +1,10 @@
 // What a job expects of a table, and how a site's file holds it.
 //
 // The *schema contract* is part of the plan: features in order, their kinds, and the label with its
-// classes in order, so that every site builds the same inputs and the same output layer whatever its
-// own rows hold (docs/formats/dataset.md). The *dataset description* is the site's own file: where the
-// table is, its delimiter and decimal mark, missing tokens, keys, ranges; it never leaves the site.
+// classes in order, so that every site builds the same inputs and the same output layer whatever
+// its own rows hold (docs/formats/dataset.md). The *dataset description* is the site's own file:
+// where the table is, its delimiter and decimal mark, missing tokens, keys, ranges; it never leaves
+// the site.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ namespace domicile::contracts {
 
 enum class FeatureKind : std::uint8_t {
   kNone = 0,
-  kNumber = 1,    // one input
-  kCategory = 2,  // one input per listed code: 1 if the cell is that code, else 0 (also when missing)
+  kNumber = 1,  // one input
+  kCategory =
+      2,  // one input per listed code: 1 if the cell is that code, else 0 (also when missing)
 };
 
 // One column of the table as model inputs, in the order of the plan.
@@ -56,7 +58,7 @@ struct SchemaContract {
   friend bool operator==(const SchemaContract&, const SchemaContract&) = default;
 };
 
-SchemaContract ReadSchema(TomlTable table);            // errors stick to the document
+SchemaContract ReadSchema(TomlTable table);  // errors stick to the document
 Json ToJson(const SchemaContract& schema);
 StatusOr<SchemaContract> SchemaFromJson(const Json& json);
 
@@ -73,17 +75,17 @@ struct ColumnDescription {
 enum class RowsWithMissing : std::uint8_t { kKeep = 0, kDrop = 1 };
 
 struct DatasetDescription {
-  DatasetAlias alias;                     // the only name that leaves the site
-  std::string version;                    // of the frozen snapshot, named by the operator; stays here
-  std::vector<std::string> files;         // CSV tables of one layout, resolved beside the description
+  DatasetAlias alias;              // the only name that leaves the site
+  std::string version;             // of the frozen snapshot, named by the operator; stays here
+  std::vector<std::string> files;  // CSV tables of one layout, resolved beside the description
   char delimiter = ',';
   char decimal_mark = '.';
-  std::optional<char> grouping;           // thousands mark; none unless declared
+  std::optional<char> grouping;             // thousands mark; none unless declared
   std::vector<std::string> missing = {""};  // cells that mean "not recorded"
-  std::optional<std::string> unique_key;  // a column whose values must differ
-  std::optional<std::string> group_id;    // a column that groups rows; not unique
+  std::optional<std::string> unique_key;    // a column whose values must differ
+  std::optional<std::string> group_id;      // a column that groups rows; not unique
   RowsWithMissing rows_with_missing = RowsWithMissing::kKeep;
-  std::uint32_t test_every = 0;           // every n-th row, counted in file order, is held out; 0: none
+  std::uint32_t test_every = 0;  // every n-th row, counted in file order, is held out; 0: none
   std::vector<ColumnDescription> columns;
 };
 

@@ -1,6 +1,6 @@
-// A grant: a site's signed permission to run one plan on one dataset version, under given policies, until
-// a date (docs/formats/grant.md). Signed notes by keys of persons at the site; the agent and, by keys of
-// its own configuration, the trainer verify it independently.
+// A grant: a site's signed permission to run one plan on one dataset version, under given policies,
+// until a date (docs/formats/grant.md). Signed notes by keys of persons at the site; the agent and,
+// by keys of its own configuration, the trainer verify it independently.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct GrantBody {
   SiteId site;
   JobId job;
   Digest plan;
-  Digest trainer;            // SHA-256 of the trainer's program file
-  Digest base_model;         // tree digest of the first model
+  Digest trainer;     // SHA-256 of the trainer's program file
+  Digest base_model;  // tree digest of the first model
   DatasetAlias dataset;
-  Digest dataset_commitment; // HMAC-SHA-256 of the dataset's content under a salt kept at the site
-  Digest effective_policy;   // digest of the effective policy
+  Digest dataset_commitment;  // HMAC-SHA-256 of the dataset's content under a salt kept at the site
+  Digest effective_policy;    // digest of the effective policy
   WallTime not_after;
   friend bool operator==(const GrantBody&, const GrantBody&) = default;
 };
