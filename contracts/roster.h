@@ -1,5 +1,5 @@
-// The roster: one file, signed by the federation's offline key, that says what each party's keys stand
-// for. A certificate proves a key; the roster proves name, organisation and place
+// The roster: one file, signed by the federation's offline key, that says what each party's keys
+// stand for. A certificate proves a key; the roster proves name, organisation and place
 // (docs/formats/roster.md).
 #pragma once
 
@@ -21,16 +21,16 @@ namespace domicile::contracts {
 struct RosterEntry {
   crypto::Role role = crypto::Role::kNone;
   std::string name;
-  std::string jurisdiction;                       // ISO 3166-1 or -2; empty for operators and auditors
-  std::vector<std::string> control_jurisdictions; // of owner, parent, key custodian; sorted
-  std::string organisation;                       // contributors are counted by it
-  std::vector<Digest> tls_keys;                   // SHA-256 of SubjectPublicKeyInfo, current and next
-  std::string log_key;                            // C2SP verifier key of its log; empty for operators
+  std::string jurisdiction;  // ISO 3166-1 or -2; empty for operators and auditors
+  std::vector<std::string> control_jurisdictions;  // of owner, parent, key custodian; sorted
+  std::string organisation;                        // contributors are counted by it
+  std::vector<Digest> tls_keys;  // SHA-256 of SubjectPublicKeyInfo, current and next
+  std::string log_key;           // C2SP verifier key of its log; empty for operators
   friend bool operator==(const RosterEntry&, const RosterEntry&) = default;
 };
 
 struct Roster {
-  std::string federation;  // the trust domain
+  std::string federation;     // the trust domain
   std::uint64_t version = 0;  // only grows
   WallTime valid_until;
   std::vector<RosterEntry> entries;  // sorted by role, then name
@@ -47,8 +47,8 @@ StatusOr<Roster> RosterFromText(std::string_view text);
 StatusOr<Roster> OpenRoster(std::string_view note, const crypto::NoteVerifier& key, WallTime now,
                             std::uint64_t smallest_version);
 
-// Matches a verified certificate against the roster: the entry must exist, with the same jurisdiction and
-// this very key. kNone if so.
+// Matches a verified certificate against the roster: the entry must exist, with the same
+// jurisdiction and this very key. kNone if so.
 struct PeerCheck {
   policy::Reason reason = policy::Reason::kNotInRoster;
   const RosterEntry* entry = nullptr;  // set if reason is kNone
