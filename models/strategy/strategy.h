@@ -1,0 +1,62 @@
+// Where a model trains: on one device, or mirrored over replicas of one host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "models/network.h"
+#include "models/optimizer.h"
+
+namespace domicile::models {
+
+enum class StrategyKind : std::uint8_t { kNone = 0, kOneDevice = 1, kMirrored = 2 };
+
+struct StrategySpec {
+  StrategyKind kind = StrategyKind::kOneDevice;
+  std::size_t threads = 1;   // kOneDevice: of the device. The bits do not depend on it
+  std::size_t replicas = 1;  // kMirrored: one thread each. Another number may give other last bits
+};
+
+struct TrainingSpec {
+  NetworkSpec network;
+  OptimizerSpec optimizer;
+  double l2 = 0;  // gradient l2 * w, never on biases
+};
+
+// One global batch, borrowed for the call. Row i of `inputs` has label labels[i].
+struct BatchView {
+  ConstMatrix inputs;
+  std::span<const std::uint32_t> labels;
+};
+
+// One thread at a time.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+
+  // One optimizer step on the mean loss over the batch. Returns the sum of the losses before the
+  // step, without L2. Errors: kInvalidArgument: no rows, a shape or a label that does not fit.
+  virtual StatusOr<double> Step(const BatchView& batch) = 0;
+
+  // The sum of the losses over the rows, without L2 and without a step. Errors as Step.
+  virtual StatusOr<double> Loss(const BatchView& batch) = 0;
+
+  // Valid until the next Step.
+  virtual std::span<const float> Parameters() const = 0;
+
+  // How many equal copies of the parameters there are, and each of them.
+  virtual std::size_t NumReplicas() const = 0;
+  virtual std::span<const float> ReplicaParameters(std::size_t replica) const = 0;
+};
+
+// Errors: kInvalidArgument: a spec that does not pass its check, `initial` of another size, no or
+// more than 1024 threads or replicas.
+StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
+                                                 const TrainingSpec& training,
+                                                 std::span<const float> initial);
+
+}  // namespace domicile::models
