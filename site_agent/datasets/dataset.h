@@ -1,0 +1,59 @@
+// A table as a plan wants it: model inputs, labels, and the split into training and test rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contracts/dataset.h"
+#include "site_agent/datasets/fault.h"
+#include "site_agent/datasets/table.h"
+
+namespace domicile::site_agent {
+
+// Rows in file order, row-major. Inputs are as recorded, before any normalisation, in float64: sums
+// over them must be exact to far below what float32 holds.
+struct Rows {
+  std::size_t num_inputs = 0;
+  std::vector<double> inputs;         // [rows, inputs]; 0 where missing
+  std::vector<std::uint8_t> missing;  // [rows, inputs]; 1: not recorded. Inputs of a category are
+                                      // never missing: a missing category is all zeros
+  std::vector<std::uint32_t> labels;  // [rows], class numbers of the schema
+
+  std::size_t NumRows() const { return labels.size(); }
+};
+
+// read = used + dropped, always.
+struct RowCounts {
+  std::uint64_t read = 0;
+  std::uint64_t used = 0;
+  std::uint64_t dropped_missing = 0;  // a missing feature, under the rule that drops such rows
+  std::uint64_t dropped_no_label = 0;
+};
+
+struct LoadedDataset {
+  DatasetAlias alias;
+  std::vector<std::string> input_names;  // as SchemaContract::InputNames()
+  std::size_t num_classes = 0;
+  Rows training;
+  Rows test;  // row i of the file (from 0), where i % n == n - 1
+  RowCounts counts;
+  std::vector<std::uint64_t> missing_counts;  // one a feature column, over the rows read
+  std::vector<std::string> notices;           // local lines
+};
+
+// Types the columns that the schema names. Refuses (kDatasetInvalid, rows_refused = rows with at
+// least one fault) a column that is not there (listing those found, invisible bytes shown), a cell
+// that is not a number in the declared form, a number outside the declared range, a label that the
+// schema does not declare, or a column with a range but no such feature cell fitting it. All rows
+// are looked at before it refuses; the local lines name the first 20 faults.
+Outcome<LoadedDataset> BuildDataset(const Table& table, const contracts::SchemaContract& schema,
+                                    const ReadOptions& options = {});
+
+// ReadTable, then BuildDataset.
+Outcome<LoadedDataset> LoadDataset(const contracts::DatasetDescription& description,
+                                   const contracts::SchemaContract& schema,
+                                   const ReadOptions& options = {});
+
+}  // namespace domicile::site_agent

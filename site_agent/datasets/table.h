@@ -1,0 +1,96 @@
+// A site's table in memory: the cells of its files, checked for form, with the digests that name
+// its version. Typing comes later (dataset.h), when a plan says which columns it wants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "contracts/dataset.h"
+#include "site_agent/datasets/fault.h"
+
+namespace domicile::site_agent {
+
+// The records of a dataset as text. Has no serialiser, and `<<` does not compile: a record is read
+// cell by cell by the code beside it and by nothing else. Move-only. Immutable once made.
+class RawRecords {
+ public:
+  std::size_t NumRows() const { return rows_.size(); }
+  std::span<const std::string> Columns() const { return columns_; }
+  // Empty if there is no such column.
+  std::optional<std::size_t> FindColumn(std::string_view name) const;
+
+  std::string_view Cell(std::size_t row, std::size_t column) const;
+  // Whether the cell is one of the tokens that mean "not recorded" in its column. Quoting makes no
+  // difference: "NA" and NA are the same cell.
+  bool IsMissing(std::size_t row, std::size_t column) const;
+  // "FILE:LINE" of a record.
+  std::string Place(std::size_t row) const;
+
+  RawRecords(RawRecords&&) noexcept = default;
+  RawRecords& operator=(RawRecords&&) noexcept = default;
+  RawRecords(const RawRecords&) = delete;
+  RawRecords& operator=(const RawRecords&) = delete;
+  ~RawRecords() = default;
+
+ private:
+  friend class TableReader;
+  RawRecords() = default;
+
+  struct Row {
+    std::uint32_t file = 0;
+    std::uint64_t line = 0;
+    std::uint64_t first_cell = 0;  // index into ends_
+  };
+  std::vector<std::string> files_;
+  std::vector<std::string> columns_;
+  std::vector<std::vector<std::string>> missing_;  // tokens, one list a column
+  std::vector<Row> rows_;
+  std::string text_;                 // all cells, one after another
+  std::vector<std::uint64_t> ends_;  // of each cell in text_
+};
+
+std::ostream& operator<<(std::ostream& out, const RawRecords& records) = delete;
+
+struct ReadOptions {
+  bool show_values = false;  // whether local lines may quote a cell
+};
+
+// A table that was read. Immutable.
+struct Table {
+  contracts::DatasetDescription description;
+  RawRecords records;
+  // SHA-256 over the column names and the cells as parsed, so that byte order marks, line ends,
+  // quoting and the cutting into files make no difference (docs/formats/dataset.md). Guessable from
+  // the data: only keyed forms of it may leave the trainer.
+  Digest content;
+  std::vector<std::string> notices;  // local lines: what an operator may want to know
+};
+
+// Reads and checks all files of a description: all of one header, no column twice, every column the
+// description names is there, unique keys are unique. A fault (kDatasetInvalid) names file and
+// line.
+Outcome<Table> ReadTable(const contracts::DatasetDescription& description,
+                         const ReadOptions& options = {});
+
+// As above, from a description file; a fault also for one that does not parse.
+Outcome<Table> ReadTable(const std::string& description_file, const ReadOptions& options = {});
+
+// What the site commits to for a dataset version: HMAC-SHA-256(salt, content).
+Digest Commitment(const Table& table, ByteSpan salt);
+
+// One digest a record, in file order: HMAC-SHA-256(salt, record). Equal records have equal digests.
+std::vector<Digest> RecordDigests(const Table& table, ByteSpan salt);
+
+// How many records lie between two versions: the records of either that the other lacks, counted
+// with multiplicity, the greater of both sides. A changed record counts once.
+std::uint64_t CountDifferingRecords(std::span<const Digest> a, std::span<const Digest> b);
+
+}  // namespace domicile::site_agent

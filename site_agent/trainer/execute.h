@@ -1,0 +1,102 @@
+// The work of a phase: functions of a plan, loaded data and a model. No I/O, no clock, no network.
+//
+// Whatever they return is still data of the site: the gate in the agent decides what leaves.
+// Faults carry: kNoExamples (no training rows), kModelShape (the model lacks a tensor of the plan,
+// or the data does not have the plan's inputs), kModelNotFinite (the model received),
+// kNormalisation (constants that are no numbers, a deviation of 0 or below), kNotFinite (training
+// diverged), kOutOfRange (a value beyond the plan's declared range, or a sum beyond the grid),
+// kModelNotAllowed (a plan of kind kRaw is for a foreign trainer), kCancelled.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "base/ids.h"
+#include "contracts/plan.h"
+#include "models/safetensors.h"
+#include "models/strategy/strategy.h"
+#include "site_agent/datasets/dataset.h"
+#include "site_agent/trainer/metrics.h"
+
+namespace domicile::site_agent {
+
+// Losses travel as whole numbers of 1e-6.
+inline constexpr double kLossUnit = 1e-6;
+
+// Per model input, over the training rows where it is not missing: how many, sum(x - a) and
+// sum((x - a)^2) with the plan's offset a, in units of 2^-scale_bits. Each row is rounded onto the
+// grid by itself, so sums over sites, rows and machines agree to the bit.
+struct StatisticsResult {
+  std::uint64_t rows = 0;  // training rows
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> sums;
+  std::vector<std::int64_t> squares;
+
+  // counts, then sums, then squares: [3 * inputs].
+  std::vector<std::int64_t> Flat() const;
+};
+
+Outcome<StatisticsResult> ComputeStatistics(const contracts::Plan& plan, const LoadedDataset& data);
+
+struct TrainOptions {
+  models::StrategySpec strategy;
+  std::stop_token stop;
+  std::function<void(std::uint32_t percent)> progress;  // may be empty; called between steps
+};
+
+struct TrainResult {
+  std::vector<models::NamedTensor> delta;  // trained - received, in the order of plan.Tensors()
+  std::uint64_t rows = 0;                  // distinct training rows that steps used: the weight
+  std::uint64_t examples = 0;              // training rows, over which the loss below is summed
+  std::int64_t loss_sum = 0;               // of the model received, units of kLossUnit, without L2
+  double input_stall = 0;  // share of the time in steps spent waiting for input, [0, 1]
+};
+
+// `model` is the model file's tensors: the plan's tensors, and normalisation.mean and
+// normalisation.deviation ([inputs]); without them inputs are taken as they are. The order of rows
+// depends on the plan's seed and on `round`, where the plan's batch is not 0. Every call starts
+// with a fresh optimizer.
+Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& data,
+                           const std::vector<models::NamedTensor>& model, RoundNumber round,
+                           const TrainOptions& options = {});
+
+// Counts over the test rows; all zero where there are none.
+struct EvaluateResult {
+  std::uint64_t examples = 0;
+  std::uint64_t correct = 0;
+  std::vector<std::int64_t> class_counts;  // [classes]; the greatest is the majority line
+  std::int64_t loss_sum = 0;               // units of kLossUnit
+  // [classes][bins]: rows of each class by score. Two classes: the score is the probability of
+  // class 1. More: that of the row's own class. Bin b holds [b / bins, (b + 1) / bins), the last
+  // one 1 as well.
+  std::vector<std::vector<std::int64_t>> histogram;
+};
+
+Outcome<EvaluateResult> Evaluate(const contracts::Plan& plan, const LoadedDataset& data,
+                                 const std::vector<models::NamedTensor>& model);
+
+// The probabilities [rows, classes] the model gives to rows, and what they are worth. For use at
+// the site only.
+struct ScoredRows {
+  std::size_t num_classes = 0;
+  std::vector<double> probabilities;  // [rows, classes]
+  std::vector<std::uint32_t> labels;  // [rows]
+};
+
+Outcome<ScoredRows> Score(const contracts::Plan& plan, const Rows& rows,
+                          const std::vector<models::NamedTensor>& model, const DatasetAlias& alias);
+
+// Refits only the output bias on the site's own training rows: 50 full-batch steps of the plan's
+// learning rate, without L2 or momentum, in float64. Stays at the site.
+struct RefitResult {
+  std::vector<double> bias;  // [outputs]
+  ScoredRows test;           // test rows under that bias
+};
+
+Outcome<RefitResult> RefitIntercept(const contracts::Plan& plan, const LoadedDataset& data,
+                                    const std::vector<models::NamedTensor>& model);
+
+}  // namespace domicile::site_agent
