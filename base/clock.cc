@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace domicile {
 
 namespace {
@@ -75,8 +77,8 @@ std::string PrintTime(WallTime time) {
 
 StatusOr<WallTime> ParseTime(std::string_view text) {
   const Status bad =
-      Error(StatusCode::kInvalidArgument, "`" + std::string(text.substr(0, 40)) +
-                                              "` is not a UTC time such as `2026-12-01T09:30:00Z`");
+      Error(StatusCode::kInvalidArgument,
+            "`" + Visible(text, 40) + "` is not a UTC time such as `2026-12-01T09:30:00Z`");
   std::size_t at = 0;
   int year = 0;
   int month = 0;

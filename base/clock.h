@@ -48,7 +48,7 @@ class FakeClock final : public Clock {
 };
 
 // RFC 3339 in UTC with milliseconds: `2026-12-01T09:30:00.250Z`. Print rounds down; Parse takes 0
-// to 9 digits of fraction and only the zone `Z`. Years 1970 to 2262. Errors: kInvalidArgument.
+// to 9 digits of fraction and only the zone `Z`. Years 1970 to 2261. Errors: kInvalidArgument.
 std::string PrintTime(WallTime time);
 StatusOr<WallTime> ParseTime(std::string_view text);
 

@@ -115,7 +115,7 @@ Status WriteFileDurably(const std::string& path, ByteSpan bytes, unsigned mode) 
   const std::string temporary = path + ".tmp";
   {
     const FileHandle handle(
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!handle.IsOpen()) {
       return ErrnoError(errno, "creating " + Quoted(temporary));
     }
@@ -160,13 +160,14 @@ StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) {
   }
   for (const auto end = std::filesystem::directory_iterator(); entries != end;
        entries.increment(error)) {
-    if (error) {
-      return ErrnoError(error.value(), "listing folder " + Quoted(folder));
-    }
     std::error_code ignored;  // a file that vanished meanwhile is simply not listed
     if (entries->is_regular_file(ignored)) {
       names.push_back(entries->path().filename().string());
     }
+  }
+  // A failed increment ends the loop as if there were no more entries.
+  if (error) {
+    return ErrnoError(error.value(), "listing folder " + Quoted(folder));
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -1,7 +1,8 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -18,9 +19,43 @@ Status BadJson(std::size_t offset, std::string_view what) {
                std::string(what) + " at byte " + std::to_string(offset));
 }
 
+// Walks the text and counts: the parser's events say what it read, not where.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, std::size_t* read) : at_(at), read_(read) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*read_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
+
+ private:
+  const char* at_;
+  std::size_t* read_;
+};
+
 // Builds our value from the parser's events and refuses what the subset does not have.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
+  // `read` counts the bytes that the parser has taken so far.
+  explicit Builder(const std::size_t& read) : read_(read) {}
+
   bool null() override { return Refuse("null is not allowed (leave the key out)"); }
   bool boolean(bool value) override { return Add(Json(value)); }
   bool number_integer(number_integer_t value) override {
@@ -33,7 +68,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
                : Add(Json(static_cast<std::int64_t>(value)));
   }
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
-    return Refuse("a fraction or exponent (decimals are strings)");
+    return Refuse("a fraction, an exponent or a number beyond 2^53 - 1 (use a string)");
   }
   bool string(string_t& value) override { return Add(Json(std::move(value))); }
   bool binary(binary_t& /*value*/) override { return Refuse("binary"); }
@@ -69,7 +104,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   };
 
   bool Refuse(std::string_view what) {
-    status_ = Error(StatusCode::kInvalidArgument, what);
+    status_ = BadJson(read_, what);
     return false;
   }
 
@@ -93,13 +128,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     } else if (Frame& frame = open_.back(); frame.value.TryObject() != nullptr) {
       frame.value.Set(frame.key, std::move(value));
     } else {
-      JsonArray items = *frame.value.TryArray();
-      items.push_back(std::move(value));
-      frame.value = Json(std::move(items));
+      frame.value.Append(std::move(value));
     }
     return true;
   }
 
+  const std::size_t& read_;
   std::vector<Frame> open_;
   Json root_;
   Status status_;
@@ -248,10 +282,26 @@ void Json::Set(std::string_view key, Json value) {
   object->insert_or_assign(std::string(key), std::move(value));
 }
 
+void Json::Append(Json item) {
+  auto* items = std::get_if<JsonArray>(&value_);
+  DOMICILE_CHECK(items != nullptr);
+  items->push_back(std::move(item));
+}
+
 StatusOr<Json> ParseJson(std::string_view text) {
-  Builder builder;
+  // The library takes a zero byte for the end of the text and skips a byte order mark; neither is
+  // JSON.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return BadJson(zero, "a zero byte");
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    return BadJson(0, "a byte order mark");
+  }
+  std::size_t read = 0;
+  Builder builder(read);
   // The library checks UTF-8 and surrogates, and calls parse_error for anything malformed.
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  nlohmann::json::sax_parse(CountingIterator(text.data(), &read),
+                            CountingIterator(text.data() + text.size(), &read), &builder);
   return builder.Result();
 }
 
@@ -350,6 +400,21 @@ std::vector<std::string> JsonReader::Strings(std::string_view key) {
     texts.push_back(*text);
   }
   return texts;
+}
+
+std::vector<std::int64_t> JsonReader::Ints(std::string_view key, std::int64_t low,
+                                           std::int64_t high) {
+  std::vector<std::int64_t> numbers;
+  for (const Json& item : Array(key)) {
+    const std::int64_t* number = item.TryInt();
+    if (number == nullptr || *number < low || *number > high) {
+      Fail(key, "must be a list of whole numbers from " + std::to_string(low) + " to " +
+                    std::to_string(high));
+      return {};
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 const JsonArray& JsonReader::Array(std::string_view key) {

@@ -57,6 +57,8 @@ class Json {
   const Json* Find(std::string_view key) const;
   // Sets a member; this must be an object.
   void Set(std::string_view key, Json value);
+  // Adds to the end; this must be a list.
+  void Append(Json item);
 
   friend bool operator==(const Json&, const Json&) = default;
 
@@ -65,8 +67,9 @@ class Json {
 };
 
 // Parses one value, nothing after it but white space. Refuses null, fractions, exponents, numbers
-// out of range, duplicate keys, invalid UTF-8, unpaired surrogates, more than 64 levels. Errors:
-// kInvalidArgument with the byte offset, never the text itself.
+// out of range, duplicate keys, invalid UTF-8, unpaired surrogates, zero bytes, a byte order mark,
+// more than 64 levels. Errors: kInvalidArgument with the byte offset at which the reader had seen
+// what it refuses, never the text itself.
 StatusOr<Json> ParseJson(std::string_view text);
 
 // RFC 8785: no white space, keys in order, shortest escapes. ParseJson(PrintJson(x)) == x.
@@ -97,6 +100,8 @@ class JsonReader {
   std::optional<std::int64_t> TryInt(std::string_view key, std::int64_t low, std::int64_t high);
   bool Bool(std::string_view key);
   std::vector<std::string> Strings(std::string_view key);
+  // Each within [low, high].
+  std::vector<std::int64_t> Ints(std::string_view key, std::int64_t low, std::int64_t high);
   // Borrowed values, for nested readers; an empty list or an empty object after an error.
   const JsonArray& Array(std::string_view key);
   const Json& Object(std::string_view key);

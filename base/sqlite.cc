@@ -130,14 +130,15 @@ Database::Database(Database&& other) noexcept
 
 Database& Database::operator=(Database&& other) noexcept {
   if (this != &other) {
-    sqlite3_close(db_);
+    sqlite3_close_v2(db_);
     db_ = std::exchange(other.db_, nullptr);
     path_ = std::move(other.path_);
   }
   return *this;
 }
 
-Database::~Database() { sqlite3_close(db_); }
+// The _v2 form waits for statements that are still alive, so the order of destruction is free.
+Database::~Database() { sqlite3_close_v2(db_); }
 
 StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;

@@ -31,6 +31,11 @@ std::string Nearest(std::string_view word, std::span<const T> candidates) {
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string_view nearest;
   for (const std::string_view candidate : candidates) {
+    // Their lengths alone may say that it is too far: this bounds the work on a very long word.
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= best) {
+      continue;
+    }
     const std::size_t distance = EditDistance(word, candidate);
     if (distance < best) {
       best = distance;

@@ -40,7 +40,7 @@ std::string Inner(const std::string& path, std::string_view key) {
 const toml::table* AsTable(const void* table) { return static_cast<const toml::table*>(table); }
 
 // The first key in file order that nobody asked for.
-void FindUnknown(TomlDocument* /*document*/, const toml::table& table, const std::string& path,
+void FindUnknown(const toml::table& table, const std::string& path,
                  const std::map<const void*, std::set<std::string, std::less<>>>& asked,
                  const toml::key*& worst, std::string& where, std::vector<std::string>& known) {
   const auto mine = asked.find(&table);
@@ -58,11 +58,11 @@ void FindUnknown(TomlDocument* /*document*/, const toml::table& table, const std
       continue;
     }
     if (const toml::table* inner = node.as_table()) {
-      FindUnknown(nullptr, *inner, Inner(path, key.str()), asked, worst, where, known);
+      FindUnknown(*inner, Inner(path, key.str()), asked, worst, where, known);
     } else if (const toml::array* items = node.as_array()) {
       for (const toml::node& item : *items) {
         if (const toml::table* element = item.as_table()) {
-          FindUnknown(nullptr, *element, Inner(path, key.str()), asked, worst, where, known);
+          FindUnknown(*element, Inner(path, key.str()), asked, worst, where, known);
         }
       }
     }
@@ -102,7 +102,7 @@ Status TomlDocument::Finish() {
   const toml::key* unknown = nullptr;
   std::string where;
   std::vector<std::string> known;
-  FindUnknown(this, state_->root, "", state_->asked, unknown, where, known);
+  FindUnknown(state_->root, "", state_->asked, unknown, where, known);
   if (unknown != nullptr) {
     const std::string nearest = NearestSpelling(unknown->str(), known);
     state_->Fail(unknown->source(),
@@ -166,8 +166,10 @@ std::optional<double> TomlTable::TryDouble(std::string_view key, double low, dou
     return std::nullopt;
   }
   const std::optional<double> value = node->value<double>();
-  if (!node->is_number() || !value || !(*value >= low && *value <= high)) {
-    Fail(key, "must be a number from " + PrintDouble(low) + " to " + PrintDouble(high));
+  if (!node->is_number() || !value || !std::isfinite(*value) || *value < low || *value > high) {
+    Fail(key, std::isfinite(low) && std::isfinite(high)
+                  ? "must be a number from " + PrintDouble(low) + " to " + PrintDouble(high)
+                  : std::string("must be a finite number in its range"));
     return std::nullopt;
   }
   return value;
@@ -250,6 +252,36 @@ std::optional<std::vector<std::string>> TomlTable::TryStrings(std::string_view k
 std::vector<std::string> TomlTable::Strings(std::string_view key) {
   Take(key, true);
   return TryStrings(key).value_or(std::vector<std::string>{});
+}
+
+std::optional<std::vector<std::int64_t>> TomlTable::TryInts(std::string_view key, std::int64_t low,
+                                                            std::int64_t high) {
+  const auto* node = static_cast<const toml::node*>(Take(key, false));
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  const toml::array* items = node->as_array();
+  std::vector<std::int64_t> numbers;
+  bool fits = items != nullptr;
+  for (std::size_t i = 0; fits && i < items->size(); ++i) {
+    const auto* number = items->get(i)->as_integer();
+    fits = number != nullptr && number->get() >= low && number->get() <= high;
+    if (fits) {
+      numbers.push_back(number->get());
+    }
+  }
+  if (!fits) {
+    Fail(key, "must be a list of whole numbers from " + std::to_string(low) + " to " +
+                  std::to_string(high));
+    return std::nullopt;
+  }
+  return numbers;
+}
+
+std::vector<std::int64_t> TomlTable::Ints(std::string_view key, std::int64_t low,
+                                          std::int64_t high) {
+  Take(key, true);
+  return TryInts(key, low, high).value_or(std::vector<std::int64_t>{});
 }
 
 std::optional<TomlTable> TomlTable::TryTable(std::string_view key) {
@@ -342,7 +374,7 @@ void TomlTable::Fail(std::string_view key, std::string_view message) {
 
 void TomlTable::Merge(std::string_view key, const Status& status) {
   if (!status.ok()) {
-    Fail(key, std::string(": ") + std::string(Message(status)));
+    Fail(key, "is wrong: " + std::string(Message(status)));
   }
 }
 

@@ -52,7 +52,7 @@ class TomlTable {
   std::optional<std::string> TryString(std::string_view key);
   std::int64_t Int(std::string_view key, std::int64_t low, std::int64_t high);
   std::optional<std::int64_t> TryInt(std::string_view key, std::int64_t low, std::int64_t high);
-  // A float or a whole number, within [low, high].
+  // A float or a whole number, finite and within [low, high].
   double Double(std::string_view key, double low, double high);
   std::optional<double> TryDouble(std::string_view key, double low, double high);
   bool Bool(std::string_view key);
@@ -62,6 +62,10 @@ class TomlTable {
   std::optional<WallTime> TryTime(std::string_view key);
   std::vector<std::string> Strings(std::string_view key);
   std::optional<std::vector<std::string>> TryStrings(std::string_view key);
+  // Each within [low, high].
+  std::vector<std::int64_t> Ints(std::string_view key, std::int64_t low, std::int64_t high);
+  std::optional<std::vector<std::int64_t>> TryInts(std::string_view key, std::int64_t low,
+                                                   std::int64_t high);
   // A sub-table; an absent one behaves as an empty table (Table notes the error, TryTable does
   // not).
   TomlTable Table(std::string_view key);
