@@ -12,6 +12,8 @@
 #else
 #define DOMICILE_TSA(x)
 #endif
+// The absl that gRPC links defines this one too, with the same meaning.
+#undef GUARDED_BY
 #define GUARDED_BY(mutex) DOMICILE_TSA(guarded_by(mutex))
 #define REQUIRES(...) DOMICILE_TSA(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) DOMICILE_TSA(locks_excluded(__VA_ARGS__))
