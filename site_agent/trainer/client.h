@@ -32,7 +32,7 @@ struct TaskRequest {
 };
 
 // Per input, in plan order, in units of 2^-scale_bits; each has NumInputs() values.
-struct StatisticsResult {
+struct StatisticsNumbers {
   std::vector<std::int64_t> count;
   std::vector<std::int64_t> sum;          // sum(x - a)
   std::vector<std::int64_t> sum_squares;  // sum((x - a)^2)
@@ -41,12 +41,13 @@ struct StatisticsResult {
   std::optional<std::uint64_t> records_apart;
 };
 
-struct TrainResult {
+struct TrainNumbers {
   std::vector<models::NamedTensor> delta;      // trained - received, as the trainer sent them
+  std::uint64_t examples = 0;                  // over which the loss is summed
   std::optional<std::int64_t> loss_sum_micro;  // of the model received; empty: not a number
 };
 
-struct EvaluationResult {
+struct EvaluationNumbers {
   std::int64_t correct = 0;
   std::vector<std::int64_t> class_counts;  // [classes]
   std::int64_t loss_sum_micro = 0;
@@ -56,8 +57,9 @@ struct EvaluationResult {
 // What the trainer said, checked for form only: names, lengths. Finiteness, shapes of tensors and
 // ranges are the gate's to check.
 struct TaskResult {
-  std::uint64_t rows = 0;
-  std::variant<StatisticsResult, TrainResult, EvaluationResult> numbers;
+  std::uint64_t rows =
+      0;  // train: distinct rows that steps used, the weight; evaluate: held-out rows
+  std::variant<StatisticsNumbers, TrainNumbers, EvaluationNumbers> numbers;
 };
 
 // The trainer refused or failed: a code, and how many rows it read and refused.

@@ -66,6 +66,7 @@ struct NamedIntegers {
 struct ResultMessage {
   contracts::PhaseKind phase = contracts::PhaseKind::kNone;
   std::uint64_t rows = 0;
+  std::uint64_t examples = 0;                  // train: over which the loss is summed
   std::optional<std::int64_t> loss_sum_micro;  // train; absent if not finite
   std::optional<std::uint64_t> records_apart;  // statistics
   Bytes tensors;                               // train: a safetensors file
