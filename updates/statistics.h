@@ -1,11 +1,9 @@
 // Mean and deviation of every model input over all sites, from integer sums.
 //
-// A *statistics* section holds three numbers per input, in the order of the plan's inputs:
-//   n           rows with a value
-//   sum         of L,   where L is (x - a) rounded to the grid, in levels of 2^-scale_bits
-//   squares     of L^2, in units of 2^-(2 * scale_bits)
-// with the public offset a of the plan. The sums are exact, so no digit is lost however large a is,
-// and the same rows give the same constants however they are spread over sites.
+// A *statistics* section (i64) holds, each for all inputs in the order of the plan's: the number of
+// values n; then sum(x - a), then sum((x - a)^2), both rounded once to units of 2^-scale_bits, with
+// the public offset a of the plan. What is added over sites is integers, so the order does not
+// matter and no digit is lost however large a is.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +15,7 @@
 
 namespace domicile::updates {
 
-inline constexpr std::size_t kNumbersPerInput = 3;
-
+// Of one input, at one site or over all.
 struct Moments {
   std::int64_t n = 0;
   std::int64_t sum = 0;
@@ -35,13 +32,11 @@ struct StatisticsRules {
   double deviation_floor = 0;   // a smaller deviation is an error
 };
 
-// The grid of the section: levels up to max_rows * (largest range in levels)^2, weight 1. Its
-// scale_bits say how fine L is. Errors: kInvalidArgument if that could overflow over `max_sites`.
+// The grid of the section, weight 1. max_level is the largest of max_rows and, for each range r,
+// ceil((max_rows * r) * 2^scale_bits) and ceil((max_rows * (r * r)) * 2^scale_bits), in double.
+// Errors: kInvalidArgument if that could overflow over `max_sites`, or ranges that are not
+// positive.
 StatusOr<GridPlan> StatisticsGrid(const StatisticsRules& rules, std::int64_t max_sites);
-
-// Adds one value of input `input` to its moments: rounds x - a onto the grid. Errors: kOutOfRange
-// if |x - a| is beyond the input's range (never the value), kInvalidArgument if it is not finite.
-Status AddValue(const StatisticsRules& rules, std::size_t input, double value, Moments& moments);
 
 // The numbers of a section, and back. Errors: kInvalidArgument for a length that is no multiple
 // of 3.
@@ -49,8 +44,9 @@ std::vector<std::int64_t> PrintMoments(std::span<const Moments> moments);
 StatusOr<std::vector<Moments>> ParseMoments(std::span<const std::int64_t> numbers);
 
 // Whether one site's section can come from at most max_rows rows within the ranges: per input
-// 0 <= n <= max_rows, |sum| <= n * R, sum^2 <= n * squares, squares <= n * R^2. Errors:
-// kInvalidArgument for a wrong number of inputs, kOutOfRange naming the input, never a value.
+// 0 <= n <= max_rows, |sum| <= n * r, 0 <= squares <= n * r^2 and sum^2 <= n * squares, each with
+// one level of slack for rounding. Errors: kInvalidArgument for a wrong number of inputs,
+// kOutOfRange naming the input by its index, never a value.
 Status CheckSiteMoments(const StatisticsRules& rules, std::span<const Moments> moments);
 
 struct Normalisation {
@@ -58,10 +54,11 @@ struct Normalisation {
   std::vector<double> deviation;  // population: divided by n
 };
 
-// mean = a + (sum / n) * 2^-s;  deviation = sqrt((n * squares - sum^2) / n^2) * 2^-s, the numerator
-// in exact 128-bit integers, so no cancellation. Errors, naming the input:
+// mean = a + (sum / n) * 2^-s;  deviation = sqrt((n * squares * 2^s - sum^2) / n^2) * 2^-s,
+// numerator and n^2 exact 128-bit integers, so nothing cancels. Errors, naming the input by its
+// index:
 //   kFailedPrecondition  no value of an input at any site, or a deviation below the floor
-//   kInvalidArgument     a wrong number of inputs, or moments that no rows can have
+//   kInvalidArgument     a wrong number of inputs, or sums too large for 128 bits
 StatusOr<Normalisation> Normalise(const StatisticsRules& rules, std::span<const Moments> pooled);
 
 }  // namespace domicile::updates
