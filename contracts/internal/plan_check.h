@@ -1,0 +1,34 @@
+// What no single field of a plan can say: whether they fit together (docs/formats/job-and-plan.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "contracts/internal/fault.h"
+#include "contracts/plan.h"
+
+namespace domicile::contracts::internal {
+
+// Ranges that readers of single fields share; ends are included.
+inline constexpr std::int64_t kMaxHiddenWidth = 65'536;
+inline constexpr std::int64_t kMaxLocalSteps = 1'000'000;
+inline constexpr std::int64_t kMaxBatch = (std::int64_t{1} << 31U) - 1;
+inline constexpr std::int64_t kMaxWeight = (std::int64_t{1} << 31U) - 1;
+inline constexpr std::int64_t kMaxTableRows = std::int64_t{1} << 40U;
+inline constexpr std::int64_t kMaxDeadlineSeconds = 7 * 86'400;
+inline constexpr std::int64_t kMaxStartAfterSeconds = 30 * 86'400;
+inline constexpr std::int64_t kMaxAttempts = 100;
+inline constexpr std::int64_t kMinBins = 10;
+inline constexpr std::int64_t kMaxBins = 10'000;
+inline constexpr double kMaxLearningRate = 1e30;
+inline constexpr double kMaxServerLearningRate = 10;
+inline constexpr double kMaxL2 = 1e6;
+inline constexpr double kMaxClip = 1e6;
+inline constexpr double kMaxDeviationFloor = 1e6;
+inline constexpr double kMaxOffset = 1e12;
+inline constexpr double kMaxRange = 1e12;
+
+// The first fault, in the order of a job file.
+std::optional<Fault> FindPlanFault(const Plan& plan);
+
+}  // namespace domicile::contracts::internal

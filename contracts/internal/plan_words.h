@@ -1,0 +1,25 @@
+// The words of plan files for the enumerations of contracts/plan.h and dataset.h, at the index of
+// their numbers; index 0, "none", has no word.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace domicile::contracts::internal {
+
+inline constexpr std::array<std::string_view, 3> kFeatureWords = {"", "number", "category"};
+inline constexpr std::array<std::string_view, 4> kModelWords = {"", "logistic", "mlp", "raw"};
+inline constexpr std::array<std::string_view, 4> kActivationWords = {"", "tanh", "relu", "sigmoid"};
+inline constexpr std::array<std::string_view, 3> kOptimizerWords = {"", "sgd", "adam"};
+inline constexpr std::array<std::string_view, 4> kViewWords = {"", "sum_only", "masked", "plain"};
+inline constexpr std::array<std::string_view, 3> kWeightWords = {"", "examples", "equal"};
+inline constexpr std::array<std::string_view, 4> kPhaseWords = {"", "statistics", "train",
+                                                                "evaluate"};
+
+template <std::size_t N, typename Enum>
+std::string_view WordOf(const std::array<std::string_view, N>& words, Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? words[index] : std::string_view();
+}
+
+}  // namespace domicile::contracts::internal

@@ -1,0 +1,261 @@
+#include "contracts/internal/plan_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace domicile::contracts::internal {
+
+namespace {
+
+constexpr std::size_t kLongestName = 80;
+constexpr std::size_t kLongestPurpose = 64;
+constexpr std::size_t kMaxRecipients = 32;
+constexpr std::size_t kMaxHiddenLayers = 16;
+constexpr std::size_t kMaxTensors = 4'096;
+constexpr std::size_t kMaxDimensions = 8;
+constexpr std::size_t kLongestTensorName = 120;
+
+Fault At(std::string table, std::string key, std::string message) {
+  return {std::move(table), std::nullopt, std::move(key), std::move(message)};
+}
+
+bool AllOf(std::string_view text, bool (*allowed)(char)) {
+  return std::all_of(text.begin(), text.end(), allowed);
+}
+
+bool IsPurpose(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestPurpose &&
+         AllOf(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
+bool IsTensorName(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestTensorName && AllOf(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+}
+
+std::optional<Fault> FindHeadFault(const Plan& plan) {
+  if (plan.name.empty() || plan.name.size() > kLongestName ||
+      !AllOf(plan.name, [](char c) { return c >= ' ' && c <= '~'; })) {
+    return At("", "name", "must be 1 to 80 printable ASCII characters");
+  }
+  if (!IsPurpose(plan.purpose)) {
+    return At("", "purpose", "must be a code of 1 to 64 letters a-z and underscores");
+  }
+  if (plan.dataset.IsNone()) {
+    return At("", "dataset", "must be the alias of a dataset");
+  }
+  if (plan.recipients.empty() || plan.recipients.size() > kMaxRecipients) {
+    return At("", "recipients", "must be 1 to 32 names, such as [\"sites\", \"operator\"]");
+  }
+  std::set<std::string_view> distinct;
+  for (const std::string& recipient : plan.recipients) {
+    if (!SiteId::Parse(recipient).ok()) {
+      return At("", "recipients", "must be names of a-z, 0-9 and inner hyphens");
+    }
+    if (!distinct.insert(recipient).second) {
+      return At("", "recipients", "names `" + recipient + "` twice");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> FindTensorFault(const std::vector<TensorSpec>& tensors) {
+  if (tensors.empty() || tensors.size() > kMaxTensors) {
+    return At("model", "tensor", "must be 1 to 4096 tables [[model.tensor]]");
+  }
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorSpec& tensor = tensors[i];
+    const auto fault = [i](std::string key, std::string message) {
+      return Fault{"model.tensor", i, std::move(key), std::move(message)};
+    };
+    if (!IsTensorName(tensor.name)) {
+      return fault("name", "must be 1 to 120 of a-z, 0-9, `_` and `.`");
+    }
+    // A model file holds these beside the weights.
+    if (tensor.name.starts_with("normalisation.") || tensor.name == "__metadata__") {
+      return fault("name", "is a name that model files use themselves; choose another");
+    }
+    if (!names.insert(tensor.name).second) {
+      return fault("name", "is the name of another tensor");
+    }
+    if (tensor.shape.size() > kMaxDimensions ||
+        std::find(tensor.shape.begin(), tensor.shape.end(), 0U) != tensor.shape.end()) {
+      return fault("shape", "must be at most 8 sizes of at least 1");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> FindModelFault(const Plan& plan) {
+  const bool is_raw = plan.model.kind == ModelKind::kRaw;
+  if (plan.model.kind == ModelKind::kNone) {
+    return At("model", "kind", "must be one of `logistic`, `mlp`, `raw`");
+  }
+  if (is_raw) {
+    if (plan.schema != SchemaContract{}) {
+      return At("", "feature", "has no use with a raw model: its trainer reads the table itself");
+    }
+    if (std::optional<Fault> fault = FindTensorFault(plan.model.tensors)) {
+      return fault;
+    }
+  } else if (std::optional<Fault> fault = FindSchemaFault(plan.schema)) {
+    return fault;
+  }
+  if (plan.model.kind == ModelKind::kMlp) {
+    if (plan.model.hidden.empty() || plan.model.hidden.size() > kMaxHiddenLayers) {
+      return At("model", "hidden", "must be 1 to 16 widths, such as [8]");
+    }
+    if (plan.model.activation == Activation::kNone) {
+      return At("model", "activation", "must be one of `tanh`, `relu`, `sigmoid`");
+    }
+  }
+  if (plan.NumParameters() > kMaxParameters) {
+    return At("model", "kind", "gives more than 2^30 parameters; make the model smaller");
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> FindTrainingFault(const Plan& plan) {
+  const TrainingPlan& training = plan.training;
+  if (plan.model.kind == ModelKind::kRaw) {
+    return std::nullopt;
+  }
+  if (training.optimizer == OptimizerKind::kNone) {
+    return At("training", "optimizer", "must be one of `sgd`, `adam`");
+  }
+  if (!(training.learning_rate > 0)) {
+    return At("training", "learning_rate", "must be above 0");
+  }
+  if (!(training.momentum < 1)) {
+    return At("training", "momentum", "must be below 1");
+  }
+  return std::nullopt;
+}
+
+// Of each input: its feature, and whether that is a category.
+struct InputOrigin {
+  std::size_t feature;
+  bool is_category;
+};
+
+std::vector<InputOrigin> OriginsOf(const SchemaContract& schema) {
+  std::vector<InputOrigin> origins;
+  for (std::size_t i = 0; i < schema.features.size(); ++i) {
+    const Feature& feature = schema.features[i];
+    const bool is_category = feature.kind == FeatureKind::kCategory;
+    origins.insert(origins.end(), is_category ? feature.codes.size() : 1, {i, is_category});
+  }
+  return origins;
+}
+
+// The largest `max_rows` with max_sites * ceil(rows * per_row * 2^scale_bits) below the limit; a
+// hint for people, rounded down to what certainly fits.
+std::string RowLimit(double per_row, const Plan& plan) {
+  const double each = std::ldexp(per_row, static_cast<int>(plan.normalisation.scale_bits));
+  const double rows = static_cast<double>(kGridLimit) / plan.update.max_sites / each * 0.999 - 1;
+  return rows >= 1 ? std::to_string(static_cast<std::int64_t>(rows)) : std::string("none at all");
+}
+
+// The overflow rule of the statistics grid, for one input.
+std::optional<Fault> FindStatisticsOverflow(const Plan& plan, std::size_t input,
+                                            const InputOrigin& origin) {
+  const std::int64_t most = (kGridLimit - 1) / plan.update.max_sites;
+  if (plan.StatisticsSumMaxLevel(input) <= most && plan.StatisticsSquaresMaxLevel(input) <= most) {
+    return std::nullopt;
+  }
+  const double range = plan.normalisation.ranges[input];
+  const std::string message =
+      "does not fit the statistics grid: update.max_sites * max_rows * range^2 * 2^scale_bits must "
+      "stay below 2^62; lower `normalisation.max_rows` (with this range at most " +
+      RowLimit(std::max(range, range * range), plan) + "), `normalisation.scale_bits` or the range";
+  return origin.is_category ? At("normalisation", "max_rows", message)
+                            : Fault{"feature", origin.feature, "range", message};
+}
+
+std::optional<Fault> FindNormalisationFault(const Plan& plan) {
+  const NormalisationPlan& normalisation = plan.normalisation;
+  if (!normalisation.enabled) {
+    return std::nullopt;
+  }
+  const std::vector<InputOrigin> origins = OriginsOf(plan.schema);
+  if (plan.model.kind == ModelKind::kRaw) {
+    return At("", "normalisation", "has no use with a raw model");
+  }
+  if (!(normalisation.deviation_floor > 0)) {
+    return At("normalisation", "deviation_floor", "must be above 0");
+  }
+  if (normalisation.offsets.size() != origins.size() ||
+      normalisation.ranges.size() != origins.size()) {
+    return At("normalisation", "offsets",
+              "and `ranges` must have one number for each of the " +
+                  std::to_string(origins.size()) + " inputs");
+  }
+  for (std::size_t i = 0; i < origins.size(); ++i) {
+    if (!(normalisation.ranges[i] > 0)) {
+      return Fault{"feature", origins[i].feature, "range", "must be above 0"};
+    }
+    if (origins[i].is_category && (normalisation.offsets[i] != 0 || normalisation.ranges[i] != 1)) {
+      return Fault{"feature", origins[i].feature, "offset",
+                   "and `range` of a category are 0 and 1; leave them out"};
+    }
+    if (std::optional<Fault> fault = FindStatisticsOverflow(plan, i, origins[i])) {
+      return fault;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> FindUpdateFault(const Plan& plan) {
+  const UpdatePlan& update = plan.update;
+  if (!(update.clip_l2 > 0)) {
+    return At("update", "clip_l2", "must be above 0");
+  }
+  if (std::ldexp(update.clip_l2, static_cast<int>(update.scale_bits)) < 1) {
+    return At("update", "clip_l2", "is below one unit of the grid; raise `scale_bits`");
+  }
+  if (update.weight == WeightRule::kEqual && update.max_weight != 1) {
+    return At("update", "max_weight", "must be 1 where every site has the same weight");
+  }
+  // max_sites and max_weight are below 2^14 and 2^31, so their product is exact.
+  const std::int64_t weights = std::int64_t{update.max_sites} * update.max_weight;
+  const std::int64_t most = (kGridLimit - 1) / weights;
+  if (plan.DeltaMaxLevel() > most) {
+    return At("update", "scale_bits",
+              "gives a grid that could overflow: max_sites * max_weight * clip_l2 * 2^scale_bits "
+              "must stay below 2^62; the first two allow clip_l2 * 2^scale_bits of at most " +
+                  std::to_string(most) + ", so lower `scale_bits`, `max_weight` or `max_sites`");
+  }
+  if (!(update.server_learning_rate > 0)) {
+    return At("update", "server_learning_rate", "must be above 0");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Fault> FindPlanFault(const Plan& plan) {
+  for (const auto find : {FindHeadFault, FindModelFault, FindTrainingFault}) {
+    if (std::optional<Fault> fault = find(plan)) {
+      return fault;
+    }
+  }
+  if (plan.rounds.quorum > plan.update.max_sites) {
+    return At("rounds", "quorum", "is above `update.max_sites`; no phase could ever commit");
+  }
+  if (std::optional<Fault> fault = FindUpdateFault(plan)) {
+    return fault;
+  }
+  if (plan.evaluation.enabled && plan.model.kind == ModelKind::kRaw) {
+    return At("", "evaluation", "has no use with a raw model");
+  }
+  return FindNormalisationFault(plan);
+}
+
+}  // namespace domicile::contracts::internal
