@@ -1,0 +1,140 @@
+// The system calls that go around the other walls, refused with EPERM. Everything else is allowed:
+// the walls against files and networks are Landlock, the namespace and the refusal of every socket.
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include <sched.h>
+#include <seccomp.h>
+
+#include "site_agent/sandbox/internal/walls.h"
+
+namespace domicile::site_agent::internal {
+
+namespace {
+
+// Other processes' memory and descriptors; mounts and namespaces; kernel interfaces with a history
+// of escapes that nothing here uses; files by handle, which name no path; starting programs.
+constexpr std::array<const char*, 43> kEveryProcess = {"ptrace",
+                                                       "process_vm_readv",
+                                                       "process_vm_writev",
+                                                       "process_madvise",
+                                                       "pidfd_getfd",
+                                                       "kcmp",
+                                                       "mount",
+                                                       "umount2",
+                                                       "move_mount",
+                                                       "open_tree",
+                                                       "fsopen",
+                                                       "fsconfig",
+                                                       "fsmount",
+                                                       "fspick",
+                                                       "mount_setattr",
+                                                       "pivot_root",
+                                                       "chroot",
+                                                       "unshare",
+                                                       "setns",
+                                                       "bpf",
+                                                       "io_uring_setup",
+                                                       "io_uring_enter",
+                                                       "io_uring_register",
+                                                       "userfaultfd",
+                                                       "keyctl",
+                                                       "add_key",
+                                                       "request_key",
+                                                       "perf_event_open",
+                                                       "kexec_load",
+                                                       "kexec_file_load",
+                                                       "init_module",
+                                                       "finit_module",
+                                                       "delete_module",
+                                                       "iopl",
+                                                       "ioperm",
+                                                       "open_by_handle_at",
+                                                       "fanotify_init",
+                                                       "acct",
+                                                       "swapon",
+                                                       "swapoff",
+                                                       "reboot",
+                                                       "execve",
+                                                       "execveat"};
+
+// New sockets, and messages that can carry a descriptor: an open data file handed to the agent
+// would pass Landlock, which looks at opening only.
+constexpr std::array<const char*, 9> kTrainerOnly = {"socket",   "socketpair", "connect",
+                                                     "bind",     "listen",     "sendmsg",
+                                                     "sendmmsg", "recvmsg",    "recvmmsg"};
+
+struct Release {
+  void operator()(void* filter) const { seccomp_release(filter); }
+};
+using Filter = std::unique_ptr<void, Release>;
+
+Status FilterError(int result, std::string_view what) {
+  return Error(StatusCode::kFailedPrecondition,
+               "this host cannot filter system calls (" + std::string(what) + ", error " +
+                   std::to_string(-result) + "): a kernel with seccomp filters is needed");
+}
+
+Status Refuse(scmp_filter_ctx filter, const char* name) {
+  const int number = seccomp_syscall_resolve_name(name);
+  if (number == __NR_SCMP_ERROR) {
+    return FilterError(-ENOSYS, std::string("resolving ") + name);
+  }
+  const int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+  return result == 0 ? OkStatus() : FilterError(result, name);
+}
+
+// Threads stay possible, new namespaces do not. clone3 hides its flags behind a pointer: ENOSYS
+// makes the C library fall back to clone, whose flags the filter sees.
+Status RefuseNamespaces(scmp_filter_ctx filter) {
+  // Without CLONE_NEWTIME: its bit lies in clone's exit signal; only unshare and clone3 can set it.
+  constexpr std::array<std::uint64_t, 7> kFlags = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+                                                   CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+                                                   CLONE_NEWNET};
+  for (const std::uint64_t flag : kFlags) {
+    const int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                                        SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+    if (result != 0) {
+      return FilterError(result, "clone");
+    }
+  }
+  const int result =
+      seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), seccomp_syscall_resolve_name("clone3"), 0);
+  return result == 0 ? OkStatus() : FilterError(result, "clone3");
+}
+
+}  // namespace
+
+Status FilterCalls(CallFilter filter) {
+  const Filter context(seccomp_init(SCMP_ACT_ALLOW));
+  if (context == nullptr) {
+    return FilterError(-ENOMEM, "seccomp_init");
+  }
+  // Calls by the numbers of another architecture would pass the list unseen.
+  int result = seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  if (result != 0) {
+    return FilterError(result, "architecture");
+  }
+  for (const char* name : kEveryProcess) {
+    RETURN_IF_ERROR(Refuse(context.get(), name));
+  }
+  RETURN_IF_ERROR(RefuseNamespaces(context.get()));
+  if (filter == CallFilter::kTrainer) {
+    for (const char* name : kTrainerOnly) {
+      RETURN_IF_ERROR(Refuse(context.get(), name));
+    }
+    // send() is sendto() without an address; with one it could reach a socket that is not
+    // connected.
+    result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sendto), 1,
+                              SCMP_A4(SCMP_CMP_NE, 0));
+    if (result != 0) {
+      return FilterError(result, "sendto");
+    }
+  }
+  result = seccomp_load(context.get());
+  return result == 0 ? OkStatus() : FilterError(result, "seccomp_load");
+}
+
+}  // namespace domicile::site_agent::internal
