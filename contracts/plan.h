@@ -99,6 +99,8 @@ inline constexpr std::uint32_t kMaxSites = 10'000;
 inline constexpr std::uint32_t kMaxScaleBits = 48;
 inline constexpr std::int64_t kGridLimit = std::int64_t{1}
                                            << 62U;  // every possible sum is below it
+// The largest level of a delta: what float32 sections may hold.
+inline constexpr std::int64_t kMaxDeltaLevel = std::int64_t{1} << 50U;
 
 struct Plan {
   std::string name;     // for people: printable ASCII, at most 80 characters

@@ -197,6 +197,16 @@ std::optional<Fault> FindNormalisationFault(const Plan& plan) {
               "and `ranges` must have one number for each of the " +
                   std::to_string(origins.size()) + " inputs");
   }
+  // What 128 bits hold when the deviation is computed from the sums.
+  const double units = std::ldexp(
+      static_cast<double>(normalisation.max_rows) * static_cast<double>(plan.update.max_sites),
+      static_cast<int>(normalisation.scale_bits));
+  if (units >= static_cast<double>(kGridLimit)) {
+    return At(
+        "normalisation", "max_rows",
+        "is too large: update.max_sites * max_rows * 2^scale_bits must stay below 2^62; lower "
+        "`max_rows` or `scale_bits`");
+  }
   for (std::size_t i = 0; i < origins.size(); ++i) {
     if (!(normalisation.ranges[i] > 0)) {
       return Fault{"feature", origins[i].feature, "range", "must be above 0"};
@@ -231,6 +241,12 @@ std::optional<Fault> FindUpdateFault(const Plan& plan) {
               "gives a grid that could overflow: max_sites * max_weight * clip_l2 * 2^scale_bits "
               "must stay below 2^62; the first two allow clip_l2 * 2^scale_bits of at most " +
                   std::to_string(most) + ", so lower `scale_bits`, `max_weight` or `max_sites`");
+  }
+  if (plan.DeltaMaxLevel() > kMaxDeltaLevel) {
+    return At(
+        "update", "scale_bits",
+        "gives more levels than float32 values can be read on: clip_l2 * 2^scale_bits must be "
+        "at most 2^50; lower `scale_bits`");
   }
   if (!(update.server_learning_rate > 0)) {
     return At("update", "server_learning_rate", "must be above 0");
