@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "audit/event.h"
@@ -35,6 +36,9 @@ struct DecisionRecord {
   PolicyDigests policies;
   friend bool operator==(const DecisionRecord&, const DecisionRecord&) = default;
 };
+// The id of a rule as logs write it: `site/charite-2026/S-1`, from the source, the id of the policy
+// and of the rule. Characters that a log does not have (white space) become `-`.
+std::string RuleId(std::string_view source, std::string_view policy, std::string_view rule);
 Json ToJson(const DecisionRecord& decision);  // for the field `decision` of other events
 
 // One end of a transfer: `site/charite`, `aggregator/main`, `operator/alice`; the jurisdiction is

@@ -186,6 +186,8 @@ StatusOr<Statement> Database::Prepare(std::string_view sql) {
 
 std::int64_t Database::Changes() const { return sqlite3_changes64(db_); }
 
+bool Database::InTransaction() const { return sqlite3_get_autocommit(db_) == 0; }
+
 Status Database::Migrate(std::uint32_t application_id,
                          std::span<const std::string_view> migrations) {
   const auto pragma = [this](std::string_view name) -> StatusOr<std::int64_t> {

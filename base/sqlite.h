@@ -81,6 +81,8 @@ class Database {
 
   // Rows changed by the last statement.
   std::int64_t Changes() const;
+  // Whether a transaction is open on this connection.
+  bool InTransaction() const;
   const std::string& path() const {
     return path_;
   }  // NOLINT(readability-identifier-naming): reads as a member
