@@ -61,7 +61,7 @@ CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::strin
 // What the command does. Options are parsed before it runs.
 void OnRun(CLI::App& command, Context& context, Run run);
 
-// kInvalidArgument, kAlreadyExists, kOutOfRange, kFailedPrecondition -> 2; everything else -> 3.
+// kInvalidArgument, kAlreadyExists, kOutOfRange -> 2; everything else -> 3.
 Exit ExitOf(const Status& status);
 
 // One line of canonical JSON, for `--json`.

@@ -92,8 +92,9 @@ StatusOr<std::vector<Digest>> ConsistencyProof(std::uint64_t first, std::uint64_
 Status VerifyInclusion(const Digest& leaf_hash, std::uint64_t index, std::uint64_t size,
                        const Digest& root, std::span<const Digest> proof);
 
-// Whether the second tree begins with the first. First size 0: accepted with an empty proof and the
-// empty root. Equal sizes: equal roots and an empty proof. Errors: kInvalidArgument, as above.
+// Whether the second tree begins with the first. Equal sizes: equal roots and an empty proof. First
+// size 0 is refused: no proof is defined, and every tree extends the empty one, so the caller
+// accepts that by rule, without proof. Errors: kInvalidArgument, as above.
 Status VerifyConsistency(std::uint64_t first_size, const Digest& first_root,
                          std::uint64_t second_size, const Digest& second_root,
                          std::span<const Digest> proof);

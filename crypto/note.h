@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "crypto/secret.h"
 
 namespace domicile::crypto {
 
@@ -77,6 +77,11 @@ class NoteSigner {
  private:
   struct Key;
   explicit NoteSigner(std::unique_ptr<Key> key);
+  static NoteSigner FromSeed(std::string_view name, NoteKeyKind kind, SecretBytes seed);
+  // The note over `text`, whose signature is over `message` and follows `prefix`.
+  StatusOr<std::string> Finish(std::string_view text, const Bytes& prefix,
+                               std::string_view message) const;
+
   std::unique_ptr<Key> key_;
 };
 
