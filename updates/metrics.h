@@ -23,9 +23,9 @@ inline constexpr std::int64_t kLargestLossMicro = 64'000'000;
 
 struct MetricSums {
   std::int64_t examples = 0;
-  std::int64_t loss_examples = 0;       // those whose loss was finite
-  std::int64_t loss_sum_micro = 0;      // over them, in 1e-6
-  std::optional<std::int64_t> correct;  // evaluate only
+  std::int64_t loss_examples = 0;                      // those whose loss was finite
+  std::int64_t loss_sum_micro = 0;                     // over them, in 1e-6
+  std::optional<std::int64_t> correct = std::nullopt;  // evaluate only
   friend bool operator==(const MetricSums&, const MetricSums&) = default;
 };
 

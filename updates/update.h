@@ -91,7 +91,7 @@ struct SectionGrid {
 
 // How many bits the update can carry at most: numbers * grid.BitsPerNumber(), over its sections.
 // What a log states for each payload. Errors: kInvalidArgument if a section has no grid in the list
-// or another scale_bits; kOutOfRange beyond 2^62.
+// or another scale_bits.
 StatusOr<std::uint64_t> CapacityBits(const UpdateManifest& manifest,
                                      std::span<const SectionGrid> grids);
 
