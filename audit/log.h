@@ -30,7 +30,20 @@
 
 namespace domicile::audit {
 
-extern const std::string_view kLogTables;
+// Leaves, hashes of complete subtrees of two or more leaves, signed heads, and the last heads of
+// others.
+inline constexpr std::string_view kLogTables = R"(
+CREATE TABLE log_leaf (
+  seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL, hash BLOB NOT NULL) STRICT;
+CREATE TABLE log_subtree (
+  level INTEGER NOT NULL, idx INTEGER NOT NULL, hash BLOB NOT NULL,
+  PRIMARY KEY (level, idx)) STRICT, WITHOUT ROWID;
+CREATE TABLE log_head (
+  size INTEGER PRIMARY KEY, root BLOB NOT NULL, note TEXT NOT NULL) STRICT;
+CREATE TABLE log_peer_head (
+  origin TEXT PRIMARY KEY, size INTEGER NOT NULL, root BLOB NOT NULL, note TEXT NOT NULL)
+  STRICT, WITHOUT ROWID;
+)";
 
 // A head: `note` is the signed note over (origin, size, root).
 struct SignedHead {
@@ -89,8 +102,8 @@ class Log {
   // The exact bytes of a leaf. Errors: kNotFound.
   StatusOr<std::string> LeafBytes(std::uint64_t index);
 
-  // RFC 9162 proofs, from stored subtree hashes: O(log n). Errors: kInvalidArgument (index >= size,
-  // size beyond the log, first > second or first 0).
+  // RFC 9162 proofs, from stored subtree hashes: O(log n). Errors: kOutOfRange (index >= size, size
+  // beyond the log, first > second), kDataLoss (a stored hash is missing).
   StatusOr<std::vector<Digest>> InclusionProof(std::uint64_t index, std::uint64_t size);
   StatusOr<std::vector<Digest>> ConsistencyProof(std::uint64_t first, std::uint64_t second);
   StatusOr<Digest> RootAt(std::uint64_t size);
