@@ -128,7 +128,7 @@ Status FilterCalls(CallFilter filter) {
     // send() is sendto() without an address; with one it could reach a socket that is not
     // connected.
     result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sendto), 1,
-                              SCMP_A4(SCMP_CMP_NE, 0));
+                              SCMP_A4(SCMP_CMP_NE, 0, 0));
     if (result != 0) {
       return FilterError(result, "sendto");
     }

@@ -4,19 +4,21 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "base/file.h"
 #include "base/status.h"
 #include "contracts/plan.h"
 #include "models/safetensors.h"
 #include "site_agent/trainer/protocol.h"
 
 namespace domicile::site_agent {
+
+class FrameSocket;
 
 // One task. `plan_text` and `grant` are the exact documents.
 struct TaskRequest {
@@ -89,15 +91,20 @@ class TrainerClient {
   // asks the trainer to cancel and still waits for its answer (failed, CANCELLED), for at most
   // `cancel_timeout`. Errors, after each of which the client is of no use and must be made anew:
   // kUnavailable (the connection ended), kInvalidArgument (not the protocol, or a result that does
-  // not fit the plan), kDeadlineExceeded (no answer to a cancel).
+  // not fit the plan; the plan itself), kDeadlineExceeded (no answer to a cancel), kCancelled
+  // (stopped while the model was still being sent).
   StatusOr<TaskOutcome> RunTask(
       const TaskRequest& request, const std::function<void(std::uint32_t percent)>& progress,
       std::stop_token stop, std::chrono::milliseconds cancel_timeout = std::chrono::seconds(10));
 
+  TrainerClient(TrainerClient&&) noexcept;
+  TrainerClient& operator=(TrainerClient&&) noexcept;
+  ~TrainerClient();
+
  private:
-  TrainerClient(FileHandle socket, HelloMessage hello)
-      : socket_(std::move(socket)), hello_(std::move(hello)) {}
-  FileHandle socket_;
+  TrainerClient(std::unique_ptr<FrameSocket> socket, HelloMessage hello);
+
+  std::unique_ptr<FrameSocket> socket_;
   HelloMessage hello_;
 };
 
