@@ -1,0 +1,38 @@
+#include "aggregator/coordinator/config.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "base/file.h"
+#include "base/toml.h"
+
+namespace domicile::aggregator {
+
+StatusOr<Config> ParseConfig(std::string_view toml, std::string_view file) {
+  ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(toml, file));
+  TomlTable root = document.Root();
+  TomlTable main = root.Table("aggregator");
+  const auto path = [&](std::string_view key) { return ResolveBeside(file, main.String(key)); };
+  Config config;
+  config.identity = path("identity");
+  config.state = path("state");
+  config.listen = main.String("listen");
+  config.federation_policy = path("federation_policy");
+  config.aggregator_policy = path("aggregator_policy");
+  config.legal_facts = path("legal_facts");
+  if (std::optional<TomlTable> limits = root.TryTable("limits")) {
+    const auto number = [&](std::string_view key, std::int64_t low, std::int64_t high,
+                            std::int64_t otherwise) {
+      return limits->TryInt(key, low, high).value_or(otherwise);
+    };
+    config.update_bytes = static_cast<std::uint64_t>(
+        number("update_bytes", 1024, std::int64_t{1} << 40U, std::int64_t{1} << 30U));
+    config.upload_slots = static_cast<std::uint32_t>(number("upload_slots", 2, 1024, 4));
+    config.window_bytes =
+        static_cast<std::int32_t>(number("window_bytes", 65536, 64 << 20U, 4 << 20U));
+  }
+  RETURN_IF_ERROR(document.Finish());
+  return config;
+}
+
+}  // namespace domicile::aggregator

@@ -1,0 +1,108 @@
+#include "aggregator/coordinator/gate.h"
+
+#include <optional>
+
+#include "audit/decision_record.h"
+#include "base/file.h"
+#include "contracts/plan_facts.h"
+#include "crypto/sha256.h"
+#include "policy/language/parse.h"
+#include "policy/language/statement.h"
+
+namespace domicile::aggregator {
+
+namespace {
+
+constexpr std::uint64_t kLargestPolicy = std::uint64_t{1} << 20U;
+
+Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
+
+policy::Transfer Describe(policy::DecisionPoint point, const contracts::Plan& plan,
+                          const Border& border, WallTime now) {
+  policy::Transfer transfer;
+  transfer.point = point;
+  transfer.from = contracts::PartyOf(border.site);
+  transfer.to = contracts::PartyOf(border.aggregator);
+  transfer.dataset = plan.dataset;
+  transfer.view = contracts::ViewOf(plan);
+  transfer.purpose = contracts::PurposeOf(plan);
+  transfer.plan = contracts::FactsOf(plan);
+  transfer.recipients = contracts::RecipientsOf(plan, border.roster, border.aggregator);
+  transfer.now = now;
+  return transfer;
+}
+
+Decided Ask(const SitePolicy& policy, const policy::Transfer& transfer) {
+  Decided decided{.decision = policy::Decide(policy.effective, transfer), .record = {}};
+  decided.record = audit::RecordOf(decided.decision, policy.digests);
+  return decided;
+}
+
+}  // namespace
+
+StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::string& aggregator,
+                                   const std::string& facts) {
+  PolicyFiles files;
+  ASSIGN_OR_RETURN(files.federation_text, ReadFile(federation, kLargestPolicy));
+  ASSIGN_OR_RETURN(files.aggregator_text, ReadFile(aggregator, kLargestPolicy));
+  ASSIGN_OR_RETURN(files.facts_text, ReadFile(facts, kLargestPolicy));
+  ASSIGN_OR_RETURN(files.federation, policy::ParsePolicy(files.federation_text, federation,
+                                                         policy::PolicySource::kFederation));
+  ASSIGN_OR_RETURN(files.aggregator, policy::ParsePolicy(files.aggregator_text, aggregator,
+                                                         policy::PolicySource::kAggregator));
+  ASSIGN_OR_RETURN(files.facts, policy::ParseFacts(files.facts_text, facts));
+  return files;
+}
+
+StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view statement,
+                                   const contracts::RosterEntry& site) {
+  ASSIGN_OR_RETURN(const policy::Policy parsed, policy::ParseStatement(statement));
+  if (!parsed.site || parsed.site->jurisdiction.text() != site.jurisdiction) {
+    return Error(StatusCode::kPermissionDenied,
+                 "the policy statement of `" + site.name +
+                     "` is for another jurisdiction than the roster's `" + site.jurisdiction + "`");
+  }
+  SitePolicy policy{
+      .effective = policy::Meet(files.federation, files.aggregator, parsed, files.facts),
+      .digests = {}};
+  policy.digests = {.effective = DigestOf(policy.effective.Text()),
+                    .federation = DigestOf(files.federation_text),
+                    .aggregator = DigestOf(files.aggregator_text),
+                    .site = DigestOf(statement),
+                    .facts = DigestOf(files.facts_text)};
+  return policy;
+}
+
+Decided DecideIngress(const SitePolicy& policy, const contracts::Plan& plan,
+                      contracts::PhaseKind phase, const Border& border, std::uint64_t bytes,
+                      std::uint64_t numbers, WallTime now) {
+  policy::Transfer transfer = Describe(policy::DecisionPoint::kIngress, plan, border, now);
+  transfer.kinds = contracts::KindsOf(plan, phase);
+  transfer.bytes = bytes;
+  transfer.numbers = numbers;
+  transfer.metrics = contracts::ScalarMetrics(phase);
+  return Ask(policy, transfer);
+}
+
+Decided DecideRelease(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                      std::uint32_t contributors, WallTime now) {
+  policy::Transfer transfer = Describe(policy::DecisionPoint::kAggregateRelease, plan, border, now);
+  transfer.kinds = {policy::UpdateKind::kModelFinal};
+  transfer.contributors = contributors;
+  return Ask(policy, transfer);
+}
+
+Decided DecideModelTo(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                      const policy::Party& recipient, std::uint32_t contributors, WallTime now) {
+  const bool to_site = recipient.role == policy::PartyRole::kSite;
+  policy::Transfer transfer = Describe(
+      to_site ? policy::DecisionPoint::kModelToSite : policy::DecisionPoint::kModelDownload, plan,
+      border, now);
+  transfer.via = transfer.to;
+  transfer.to = recipient;
+  transfer.kinds = {policy::UpdateKind::kModelFinal};
+  transfer.contributors = contributors;
+  return Ask(policy, transfer);
+}
+
+}  // namespace domicile::aggregator

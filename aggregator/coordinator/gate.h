@@ -1,0 +1,77 @@
+// The aggregator's policy gate: the transfers it is asked about, in the words of the policy engine,
+// and the decisions about them. Values in, values out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/records.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "contracts/plan.h"
+#include "contracts/roster.h"
+#include "policy/engine/decide.h"
+#include "policy/engine/meet.h"
+#include "policy/language/facts.h"
+#include "policy/language/policy.h"
+
+namespace domicile::aggregator {
+
+// The policies of the aggregator's side, as files and as values.
+struct PolicyFiles {
+  std::string federation_text;
+  std::string aggregator_text;
+  std::string facts_text;
+  policy::Policy federation;
+  policy::Policy aggregator;
+  policy::Facts facts;
+};
+
+// Reads and parses the three files. Errors: those of ReadFile and of the parsers, with file and
+// line.
+StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::string& aggregator,
+                                   const std::string& facts);
+
+// What one site allows, computed from its statement.
+struct SitePolicy {
+  policy::Effective effective;
+  audit::PolicyDigests digests;
+};
+
+// Errors: kInvalidArgument, a statement that cannot be read; kPermissionDenied, one that speaks for
+// another jurisdiction than the roster says.
+StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view statement,
+                                   const contracts::RosterEntry& site);
+
+// A decision and how the log keeps it.
+struct Decided {
+  policy::Decision decision;
+  audit::DecisionRecord record;
+  bool Allowed() const { return decision.result == policy::Result::kAllow; }
+};
+
+// Who gives, who gets, and where the aggregator itself stands.
+struct Border {
+  contracts::RosterEntry site;        // whose records are behind it
+  contracts::RosterEntry aggregator;  // this aggregator
+  contracts::Roster roster;
+};
+
+// An update of `bytes` and `numbers` has arrived.
+Decided DecideIngress(const SitePolicy& policy, const contracts::Plan& plan,
+                      contracts::PhaseKind phase, const Border& border, std::uint64_t bytes,
+                      std::uint64_t numbers, WallTime now);
+
+// A sum of so many contributors becomes a model (or metrics).
+Decided DecideRelease(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                      std::uint32_t contributors, WallTime now);
+
+// A model that holds this site's contribution goes to a site, or to a person.
+Decided DecideModelTo(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                      const policy::Party& recipient, std::uint32_t contributors, WallTime now);
+
+}  // namespace domicile::aggregator

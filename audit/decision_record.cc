@@ -1,0 +1,31 @@
+#include "audit/decision_record.h"
+
+#include <algorithm>
+#include <string>
+
+#include "policy/reason.h"
+
+namespace domicile::audit {
+
+DecisionRecord RecordOf(const policy::Decision& decision, const PolicyDigests& policies) {
+  DecisionRecord record{.result = std::string(policy::Code(decision.result)),
+                        .reasons = {},
+                        .rules = {},
+                        .policies = policies};
+  const auto add = [](std::vector<std::string>& list, std::string_view text) {
+    if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) {
+      list.emplace_back(text);
+    }
+  };
+  for (const policy::Finding& finding : decision.findings) {
+    add(record.reasons, policy::Code(finding.reason));
+  }
+  for (const policy::Origin& origin : decision.rules) {
+    std::string rule = origin.rule;
+    std::replace(rule.begin(), rule.end(), ' ', '-');  // "strict default" as an id
+    add(record.rules, rule);
+  }
+  return record;
+}
+
+}  // namespace domicile::audit

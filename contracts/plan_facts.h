@@ -1,0 +1,42 @@
+// A plan in the words of the policy engine: what both gates tell `policy::Decide` about a job.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "contracts/plan.h"
+#include "contracts/roster.h"
+#include "policy/engine/transfer.h"
+
+namespace domicile::contracts {
+
+// The numbers a plan asks for. Pure.
+policy::PlanFacts FactsOf(const Plan& plan);
+
+// kNone if the purpose is not a word of the policy vocabulary: Decide refuses it.
+policy::Purpose PurposeOf(const Plan& plan);
+
+policy::View ViewOf(const Plan& plan);
+
+// What an update of this phase holds; and all that a job will ask for, the model's way back
+// included.
+std::vector<policy::UpdateKind> KindsOf(const Plan& plan, PhaseKind phase);
+std::vector<policy::UpdateKind> AllKindsOf(const Plan& plan);
+
+// How many scalar metrics an update of this phase holds (histogram bins are none).
+std::uint64_t ScalarMetrics(PhaseKind phase);
+
+// A party of a transfer, from its roster entry.
+policy::Party PartyOf(const RosterEntry& entry);
+
+// The parties a plan's `recipients` stand for: `sites` is every site of the roster, `operator`
+// every operator (at the place of `aggregator`, where operators work), any other word the party of
+// that name. A word that names nobody gives a party without a place, which Decide refuses.
+std::vector<policy::Party> RecipientsOf(const Plan& plan, const Roster& roster,
+                                        const RosterEntry& aggregator);
+
+// An operator works in the aggregator's office: its place and control are those of the aggregator.
+policy::Party OperatorParty(std::string_view name, const RosterEntry& aggregator);
+
+}  // namespace domicile::contracts
