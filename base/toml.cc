@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 
 #define TOML_EXCEPTIONS 0
@@ -69,6 +70,18 @@ void FindUnknown(const toml::table& table, const std::string& path,
   }
 }
 
+// A key that is there, that nobody asked for yet, and that is spelt almost like the one wanted.
+const toml::key* FindMisspelt(const toml::table& table, std::string_view wanted,
+                              const std::set<std::string, std::less<>>& asked) {
+  for (const auto& [key, node] : table) {
+    if (!asked.contains(key.str()) &&
+        !NearestSpelling(key.str(), std::span<const std::string_view>(&wanted, 1)).empty()) {
+      return &key;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 TomlDocument::TomlDocument(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -119,7 +132,10 @@ const void* TomlTable::Take(std::string_view key, bool required) {
   }
   const toml::node* node = table == nullptr ? nullptr : table->get(key);
   if (node == nullptr && required && table != nullptr) {
-    state_->Fail(table->source(), "`" + Inner(path_, key) + "` is missing");
+    const toml::key* meant = FindMisspelt(*table, key, state_->asked[table]);
+    state_->Fail(meant == nullptr ? table->source() : meant->source(),
+                 "`" + Inner(path_, key) + "` is missing" +
+                     (meant == nullptr ? "" : " (is `" + Visible(meant->str()) + "` meant?)"));
   }
   return node;
 }
