@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/status.h"
 #include "models/layers/device.h"
+#include "models/tensor.h"
 
 namespace domicile::models {
 
@@ -39,8 +39,8 @@ class Optimizer {
   OptimizerSpec spec_;
   Device* device_;
   std::uint64_t num_steps_ = 0;
-  std::vector<float> first_;   // momentum, or Adam's first moment; empty for plain SGD
-  std::vector<float> second_;  // Adam's second moment
+  Tensor first_;   // momentum, or Adam's first moment
+  Tensor second_;  // Adam's second moment
 };
 
 }  // namespace domicile::models

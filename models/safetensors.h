@@ -17,11 +17,11 @@ namespace domicile::models {
 enum class DataType : std::uint8_t { kFloat32 = 0, kInt64 = 1 };
 
 struct NamedTensor {
-  std::string name;                    // [a-z0-9_.]+, at most 120 characters
-  std::vector<std::uint64_t> shape;    // each at least 1; empty for a scalar
-  std::vector<float> values;           // row-major; holds the elements of an F32 tensor
-  DataType type = DataType::kFloat32;  // which of the two lists is in use; the other is empty
-  std::vector<std::int64_t> integers;  // the elements of an I64 tensor
+  std::string name;                      // [a-z0-9_.]+, at most 120 characters
+  std::vector<std::uint64_t> shape{};    // each at least 1; empty for a scalar
+  std::vector<float> values{};           // row-major; holds the elements of an F32 tensor
+  DataType type = DataType::kFloat32;    // which of the two lists is in use; the other is empty
+  std::vector<std::int64_t> integers{};  // the elements of an I64 tensor
 
   friend bool operator==(const NamedTensor&, const NamedTensor&) = default;
 };
@@ -36,7 +36,7 @@ struct SafetensorsLimits {
 // The tensors in the order of their data. Refuses: a header over its limit or that is not one JSON
 // object, names outside the alphabet, duplicate names, other dtypes than F32 and I64, a shape whose
 // size overflows or disagrees with its offsets, offsets out of bounds, overlaps, holes and trailing
-// bytes, metadata beyond `{"format": "pt"}`. Values are taken as they are: NaN and infinity are the
+// bytes, metadata beyond a short `format`. Values are taken as they are: NaN and infinity are the
 // caller's to refuse (CheckFinite). Errors: kInvalidArgument, naming tensor and rule.
 StatusOr<std::vector<NamedTensor>> ParseSafetensors(ByteSpan file,
                                                     const SafetensorsLimits& limits = {});

@@ -16,7 +16,7 @@ namespace domicile::models {
 // Stored in plans elsewhere under the same numbers: append, never renumber.
 enum class Activation : std::uint8_t { kNone = 0, kTanh = 1, kRelu = 2, kSigmoid = 3 };
 
-// y = momentum buffer and parameters after one step; see optimizer.h for the formulas.
+// The constants of one optimizer step; optimizer.h has the formulas.
 struct SgdStep {
   float learning_rate = 0;
   float momentum = 0;
@@ -59,6 +59,7 @@ class Device {
 
   // y += a * x
   virtual void AddScaled(float a, std::span<const float> x, std::span<float> y) = 0;
+  // buffer = momentum * buffer + gradient; parameters -= learning_rate * buffer
   virtual void Sgd(const SgdStep& step, std::span<const float> gradient, std::span<float> momentum,
                    std::span<float> parameters) = 0;
   virtual void Adam(const AdamStep& step, std::span<const float> gradient, std::span<float> first,

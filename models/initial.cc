@@ -1,0 +1,78 @@
+#include "models/initial.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string>
+
+#include "base/random.h"
+
+namespace domicile::models {
+namespace {
+
+// Uniform in (0, 1): 53 random bits, and never 0, whose logarithm there is not.
+double Uniform(Random& random) {
+  const std::uint64_t bits = random.Next64() >> 11U;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+}
+
+// Fills `out` with standard normal numbers times `deviation` (Box and Muller 1958).
+void FillNormal(Random& random, double deviation, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); i += 2) {
+    const double radius = std::sqrt(-2 * std::log(Uniform(random)));
+    const double angle = 2 * std::numbers::pi * Uniform(random);
+    out[i] = static_cast<float>(deviation * radius * std::cos(angle));
+    if (i + 1 < out.size()) {
+      out[i + 1] = static_cast<float>(deviation * radius * std::sin(angle));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<float> InitialParameters(const NetworkSpec& spec, std::uint64_t seed) {
+  std::vector<float> parameters(NumParameters(spec), 0.0F);
+  if (spec.hidden.empty()) {
+    return parameters;
+  }
+  SeededRandom random(seed);
+  for (const ParameterView& view : ParameterLayout(spec)) {
+    if (!view.is_bias) {
+      FillNormal(random, 1 / std::sqrt(static_cast<double>(view.shape[0])),
+                 std::span(parameters).subspan(view.offset, view.size));
+    }
+  }
+  return parameters;
+}
+
+std::vector<NamedTensor> ToTensors(const NetworkSpec& spec, const std::vector<float>& parameters) {
+  DOMICILE_CHECK(parameters.size() == NumParameters(spec));
+  std::vector<NamedTensor> tensors;
+  for (const ParameterView& view : ParameterLayout(spec)) {
+    const auto values = std::span(parameters).subspan(view.offset, view.size);
+    tensors.push_back(
+        {.name = view.name, .shape = view.shape, .values = {values.begin(), values.end()}});
+  }
+  return tensors;
+}
+
+StatusOr<std::vector<float>> FromTensors(const NetworkSpec& spec,
+                                         const std::vector<NamedTensor>& tensors) {
+  std::vector<float> parameters;
+  parameters.reserve(NumParameters(spec));
+  for (const ParameterView& view : ParameterLayout(spec)) {
+    const NamedTensor* const tensor = FindTensor(tensors, view.name);
+    if (tensor == nullptr) {
+      return Error(StatusCode::kInvalidArgument, "the model has no tensor `" + view.name + "`");
+    }
+    if (tensor->type != DataType::kFloat32 || tensor->shape != view.shape ||
+        tensor->values.size() != view.size) {
+      return Error(StatusCode::kInvalidArgument,
+                   "tensor `" + view.name + "` does not have the type and shape of the network");
+    }
+    parameters.insert(parameters.end(), tensor->values.begin(), tensor->values.end());
+  }
+  return parameters;
+}
+
+}  // namespace domicile::models
