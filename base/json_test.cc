@@ -100,7 +100,7 @@ TEST_CASE("ParseJson: an error gives the place and never the text") {
   const Status broken = ParseJson(R"({"a":"QX-7731",,})").status();
   const Status fraction = ParseJson(R"([1,2,QX)").status();
 
-  CHECK(MessageOf(duplicate) == "a duplicate key at byte 34");
+  CHECK(MessageOf(duplicate) == "a duplicate key at byte 32");
   CHECK(MessageOf(broken).find("not valid JSON at byte 1") == 0);
   for (const Status& status : {duplicate, broken, fraction}) {
     CHECK(MessageOf(status).find("QX") == std::string::npos);

@@ -7,7 +7,6 @@
 #include <span>
 #include <sstream>
 
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include "base/file.h"
@@ -33,6 +32,8 @@ struct TomlDocument::State {
 };
 
 namespace {
+
+constexpr std::size_t kLongestReason = 400;
 
 std::string Inner(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : path + "." + std::string(key);
@@ -90,14 +91,15 @@ TomlDocument& TomlDocument::operator=(TomlDocument&&) noexcept = default;
 TomlDocument::~TomlDocument() = default;
 
 StatusOr<TomlDocument> TomlDocument::Parse(std::string_view text, std::string_view file) {
-  toml::parse_result result = toml::parse(text);
   auto state = std::make_unique<State>();
   state->file = file;
-  if (!result) {
-    return Error(StatusCode::kInvalidArgument, state->At(result.error().source()) + ": " +
-                                                   std::string(result.error().description()));
+  // The packaged library is built to throw.
+  try {
+    state->root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return Error(StatusCode::kInvalidArgument,
+                 state->At(error.source()) + ": " + Visible(error.description(), kLongestReason));
   }
-  state->root = std::move(result).table();
   return TomlDocument(std::move(state));
 }
 
