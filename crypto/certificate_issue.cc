@@ -83,6 +83,17 @@ Status CheckIssuer(X509* issuer, const EVP_PKEY* key, const CertificateRequest& 
   return OkStatus();
 }
 
+// The issuer speaks for one federation only, by its name constraint.
+Status CheckConstraint(X509* issuer, X509* made, const std::string& federation) {
+  const internal::Constraints constraints(static_cast<NAME_CONSTRAINTS*>(
+      X509_get_ext_d2i(issuer, NID_name_constraints, nullptr, nullptr)));
+  if (constraints == nullptr || NAME_CONSTRAINTS_check(made, constraints.get()) != X509_V_OK) {
+    ERR_clear_error();
+    return Refuse("name", "the issuing certificate is not of the federation `" + federation + "`");
+  }
+  return OkStatus();
+}
+
 std::vector<internal::SubjectName> NamesOf(const CertificateRequest& request) {
   std::vector<internal::SubjectName> names = {{NameKind::kUri, PrintSpiffe(request.spiffe)}};
   for (const std::string& name : request.dns_names) {
@@ -155,6 +166,7 @@ StatusOr<IssuedCertificate> Issue(std::string_view issuing_key_pem, std::string_
   spec.names = NamesOf(request);
   ASSIGN_OR_RETURN(const internal::Certificate certificate,
                    internal::MakeCertificate(spec, key.get(), issuer, issuing_key.get()));
+  RETURN_IF_ERROR(CheckConstraint(issuer, certificate.get(), request.spiffe.federation));
   return IssuedCertificate{
       .key_pem = internal::PrintPem(key.get()),
       .chain_pem = internal::PrintPem(certificate.get()) + internal::PrintPem(issuer),
