@@ -87,6 +87,8 @@ Status CheckIssuer(X509* issuer, const EVP_PKEY* key, const CertificateRequest& 
 Status CheckConstraint(X509* issuer, X509* made, const std::string& federation) {
   const internal::Constraints constraints(static_cast<NAME_CONSTRAINTS*>(
       X509_get_ext_d2i(issuer, NID_name_constraints, nullptr, nullptr)));
+  // The check reads names that OpenSSL has cached, and a certificate just made has none cached yet.
+  DOMICILE_CHECK(X509_check_purpose(made, -1, 0) == 1);
   if (constraints == nullptr || NAME_CONSTRAINTS_check(made, constraints.get()) != X509_V_OK) {
     ERR_clear_error();
     return Refuse("name", "the issuing certificate is not of the federation `" + federation + "`");
