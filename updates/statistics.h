@@ -26,10 +26,10 @@ struct Moments {
 // What a statistics phase fixes in advance; from the plan's normalisation.
 struct StatisticsRules {
   std::uint32_t scale_bits = 0;
-  std::int64_t max_rows = 0;    // of one site
-  std::vector<double> offsets;  // a, one per input
-  std::vector<double> ranges;   // |x - a| <= range, one per input, > 0
-  double deviation_floor = 0;   // a smaller deviation is an error
+  std::int64_t max_rows = 0;         // of one site
+  std::vector<double> offsets = {};  // a, one per input
+  std::vector<double> ranges = {};   // |x - a| <= range, one per input, > 0
+  double deviation_floor = 0;        // a smaller deviation is an error
 };
 
 // The grid of the section, weight 1. max_level is the largest of max_rows and, for each range r,

@@ -42,14 +42,15 @@ struct SectionInfo {
 };
 
 struct UpdateManifest {
-  JobId job;
-  Digest plan;
+  JobId job = {};
+  Digest plan = {};
   RoundNumber round = 0;  // from 1
   UpdatePhase phase = UpdatePhase::kNone;
-  Digest base_model;        // the model it starts from or was measured on
-  Digest policy;            // effective policy under which it was released
+  Digest base_model = {};   // the model it starts from or was measured on
+  Digest policy = {};       // effective policy under which it was released
   std::int64_t weight = 0;  // 0 .. 2^32 - 1 on the page; 0 (no examples) can be read, never folded
-  std::vector<SectionInfo> sections;  // at least 1, each name at most once, in order of numbers
+  std::vector<SectionInfo> sections =
+      {};  // at least 1, each name at most once, in order of numbers
   friend bool operator==(const UpdateManifest&, const UpdateManifest&) = default;
 };
 

@@ -22,27 +22,27 @@ namespace domicile::aggregator {
 
 struct Submitted {
   std::uint64_t starts = 0;  // of the aggregator now, from 1
-  Digest model;              // the first
+  Digest model = {};         // the first
   friend bool operator==(const Submitted&, const Submitted&) = default;
 };
 // A site that has the job's dataset alias opened its control stream. Also one that is connected
 // already when the job is submitted.
 struct SiteConnected {
-  SiteId site;
+  SiteId site = {};
   friend bool operator==(const SiteConnected&, const SiteConnected&) = default;
 };
 struct SiteDisconnected {
-  SiteId site;
+  SiteId site = {};
   friend bool operator==(const SiteDisconnected&, const SiteDisconnected&) = default;
 };
 // Also what the coordinator reports for a site that is revoked: a decline with the reason.
 struct OfferAnswered {
-  SiteId site;
-  OrganisationId organisation;  // from the roster
+  SiteId site = {};
+  OrganisationId organisation = {};  // from the roster
   Answer answer = Answer::kNone;
   policy::Reason reason = policy::Reason::kNone;  // unless accepted
   std::uint32_t min_contributors = 0;
-  Digest policy;  // effective policy, computed by both ends
+  Digest policy = {};  // effective policy, computed by both ends
   friend bool operator==(const OfferAnswered&, const OfferAnswered&) = default;
 };
 // rules.start_after has passed since ArmStart.
@@ -52,40 +52,42 @@ struct StartDue {
 // A participant cannot take part (PhaseReply). An update without examples is reported as this, with
 // kNoExamples: it never counts.
 struct PhaseDeclined {
-  SiteId site;
-  PhaseKey key;
-  Epoch epoch;
+  SiteId site = {};
+  PhaseKey key = {};
+  Epoch epoch = {};
   policy::Reason reason = policy::Reason::kNone;
   friend bool operator==(const PhaseDeclined&, const PhaseDeclined&) = default;
 };
 // An update that CheckSubmission accepted has passed every other check and is about to be folded.
 struct UpdateReceived {
-  SiteId site;
-  PhaseKey key;
-  Epoch epoch;
-  Digest digest;
+  SiteId site = {};
+  PhaseKey key = {};
+  Epoch epoch = {};
+  Digest digest = {};
   std::int64_t weight = 0;  // at least 1
   std::uint64_t leaf = 0;   // index of `ingress.received`
   friend bool operator==(const UpdateReceived&, const UpdateReceived&) = default;
 };
 // The time of ArmDeadline is over. Ignored unless it names the current epoch.
 struct DeadlinePassed {
-  PhaseKey key;
-  Epoch epoch;
+  PhaseKey key = {};
+  Epoch epoch = {};
   friend bool operator==(const DeadlinePassed&, const DeadlinePassed&) = default;
 };
-// The result of CommitPhase is durable. Contributors as the action gave them.
+// The result of CommitPhase is durable, or becomes so in the transaction that stores this event.
+// Contributors as the action gave them. Step gives no action for it exactly if it does not fit any
+// more (the job was cancelled meanwhile): then the result must not be published.
 struct PhaseCommitted {
-  PhaseKey key;
-  Epoch epoch;
-  std::vector<Contributor> contributors;
-  Digest model;  // the new one; zero if the phase makes none (evaluate)
+  PhaseKey key = {};
+  Epoch epoch = {};
+  std::vector<Contributor> contributors = {};
+  Digest model = {};  // the new one; zero if the phase makes none (evaluate)
   friend bool operator==(const PhaseCommitted&, const PhaseCommitted&) = default;
 };
 // CommitPhase gave no result (kResultNotFinite, kNormalisation, kNoExamplesAnywhere, ...).
 struct PhaseFailed {
-  PhaseKey key;
-  Epoch epoch;
+  PhaseKey key = {};
+  Epoch epoch = {};
   policy::Reason reason = policy::Reason::kNone;
   friend bool operator==(const PhaseFailed&, const PhaseFailed&) = default;
 };
@@ -106,7 +108,7 @@ using Event = std::variant<Submitted, SiteConnected, SiteDisconnected, OfferAnsw
 
 // Send the job offer.
 struct OfferTo {
-  SiteId site;
+  SiteId site = {};
   friend bool operator==(const OfferTo&, const OfferTo&) = default;
 };
 // Report StartDue after this long.
@@ -116,36 +118,36 @@ struct ArmStart {
 };
 // A phase begins, with an empty sum: log `phase.opened`, tell every participant that is connected.
 struct OpenPhase {
-  PhaseKey key;
-  Epoch epoch;
-  std::vector<SiteId> participants;  // sorted
-  std::uint32_t floor = 0;           // fewest organisations it may commit with
-  Digest model;
+  PhaseKey key = {};
+  Epoch epoch = {};
+  std::vector<SiteId> participants = {};  // sorted
+  std::uint32_t floor = 0;                // fewest organisations it may commit with
+  Digest model = {};
   friend bool operator==(const OpenPhase&, const OpenPhase&) = default;
 };
 // Tell a participant, which has just connected and has not answered, of the phase that is open.
 struct RepeatOpen {
-  SiteId site;
+  SiteId site = {};
   friend bool operator==(const RepeatOpen&, const RepeatOpen&) = default;
 };
 // Report DeadlinePassed{key, epoch} after this long. Replaces an earlier one of this job.
 struct ArmDeadline {
-  PhaseKey key;
-  Epoch epoch;
+  PhaseKey key = {};
+  Epoch epoch = {};
   std::chrono::seconds after{0};
   friend bool operator==(const ArmDeadline&, const ArmDeadline&) = default;
 };
 // Make the result of the sum durable, then report PhaseCommitted, or PhaseFailed.
 struct CommitPhase {
-  PhaseKey key;
-  Epoch epoch;
-  std::vector<Contributor> contributors;  // sorted by site
+  PhaseKey key = {};
+  Epoch epoch = {};
+  std::vector<Contributor> contributors = {};  // sorted by site
   friend bool operator==(const CommitPhase&, const CommitPhase&) = default;
 };
 // Drop the sum: nothing of this attempt is released. Log `phase.abandoned`, tell the participants.
 struct AbandonPhase {
-  PhaseKey key;
-  Epoch epoch;
+  PhaseKey key = {};
+  Epoch epoch = {};
   policy::Reason reason = policy::Reason::kNone;
   friend bool operator==(const AbandonPhase&, const AbandonPhase&) = default;
 };

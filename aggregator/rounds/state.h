@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -20,11 +22,12 @@ using contracts::PhaseKind;
 
 // What a job's plan says to the machine. Fixed for the life of the job.
 struct JobRules {
-  std::vector<std::vector<PhaseKind>> rounds;  // [round - 1]: its phases, in order, at least one
-  std::uint32_t quorum = 0;                    // fewest organisations in any committed phase
-  std::uint32_t attempts = 0;                  // at one phase before the job fails, at least 1
-  std::chrono::seconds deadline{0};            // of a phase, and of waiting for sites to open one
-  std::chrono::seconds start_after{0};         // wait for more sites than the quorum this long
+  std::vector<std::vector<PhaseKind>> rounds =
+      {};                               // [round - 1]: its phases, in order, at least one
+  std::uint32_t quorum = 0;             // fewest organisations in any committed phase
+  std::uint32_t attempts = 0;           // at one phase before the job fails, at least 1
+  std::chrono::seconds deadline{0};     // of a phase, and of waiting for sites to open one
+  std::chrono::seconds start_after{0};  // wait for more sites than the quorum this long
   friend bool operator==(const JobRules&, const JobRules&) = default;
 };
 JobRules RulesFromPlan(const contracts::Plan& plan);
@@ -56,9 +59,9 @@ struct SiteRecord {
   bool connected = false;
   Answer answer = Answer::kNone;                  // its last answer to the offer
   policy::Reason reason = policy::Reason::kNone;  // why it declined or holds, or was left out
-  OrganisationId organisation;
+  OrganisationId organisation = {};
   std::uint32_t min_contributors = 0;  // its minimum for any released sum
-  Digest policy;                       // effective policy it accepted under
+  Digest policy = {};                  // effective policy it accepted under
   friend bool operator==(const SiteRecord&, const SiteRecord&) = default;
 };
 
@@ -67,7 +70,7 @@ struct Participation {
   bool received = false;
   bool declined = false;
   policy::Reason reason = policy::Reason::kNone;  // of the decline
-  Digest digest;                                  // of the update, once received
+  Digest digest = {};                             // of the update, once received
   std::int64_t weight = 0;
   std::uint64_t leaf = 0;  // index of `ingress.received`
   friend bool operator==(const Participation&, const Participation&) = default;
@@ -75,8 +78,8 @@ struct Participation {
 
 // One contributor of a sum, as in the `phase.committed` leaf.
 struct Contributor {
-  SiteId site;
-  Digest digest;
+  SiteId site = {};
+  Digest digest = {};
   std::int64_t weight = 0;
   std::uint64_t leaf = 0;
   friend bool operator==(const Contributor&, const Contributor&) = default;
@@ -90,11 +93,11 @@ struct CurrentPhase {
     kClosing = 3,    // CommitPhase was given; PhaseCommitted or PhaseFailed follows
   };
   Step step = Step::kGathering;
-  PhaseKey key;
-  Epoch epoch;
-  Digest model;             // that participants start from
+  PhaseKey key = {};
+  Epoch epoch = {};
+  Digest model = {};        // that participants start from
   std::uint32_t floor = 0;  // organisations; fixed at open
-  std::map<SiteId, Participation> participants;
+  std::map<SiteId, Participation> participants = {};
   friend bool operator==(const CurrentPhase&, const CurrentPhase&) = default;
 };
 
@@ -108,12 +111,13 @@ struct JobState {
   policy::Reason last_failure = policy::Reason::kNone;  // of the last abandoned attempt
   std::uint64_t starts = 0;                             // of the aggregator, as last told
   bool start_due = false;                               // start_after has passed
-  Digest model;                                         // the last committed one, or the first
-  std::uint32_t phases_committed = 0;                   // over all rounds
+  Digest model = {};                                    // the last committed one, or the first
   RoundNumber rounds_committed = 0;                     // whole rounds
+  std::uint32_t phases_in_round = 0;                    // committed phases of the round after those
   std::uint32_t failed_attempts = 0;  // at the current phase; a restart does not reset it
   std::uint32_t next_attempt = 1;     // of epochs at the current phase in this start
   std::map<SiteId, SiteRecord> sites;
+  std::set<SiteId> cohort;              // of the current round, once made
   std::optional<CurrentPhase> current;  // set while running
   // Digest of the one update that each site may have counted in the current phase, over all epochs.
   std::map<SiteId, Digest> known_digests;
@@ -121,7 +125,11 @@ struct JobState {
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 
-// The round and phase that comes next after `phases_committed` phases; empty after the last.
+// The phase that is current or comes next; empty after the last.
 std::optional<PhaseKey> NextPhase(const JobState& state);
+
+// How many organisations run these sites, each of which must be in `state.sites`. What floors
+// count.
+std::uint32_t CountOrganisations(const JobState& state, const std::vector<SiteId>& sites);
 
 }  // namespace domicile::aggregator

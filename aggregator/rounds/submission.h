@@ -13,10 +13,10 @@
 namespace domicile::aggregator {
 
 struct SubmissionHeader {
-  PhaseKey key;  // round 0 or phase kNone: the field was missing
-  Epoch epoch;
-  Digest digest;      // of the whole update
-  Digest base_model;  // that it starts from
+  PhaseKey key = {};  // round 0 or phase kNone: the field was missing
+  Epoch epoch = {};
+  Digest digest = {};      // of the whole update
+  Digest base_model = {};  // that it starts from
 };
 
 enum class Verdict : std::uint8_t {
@@ -30,9 +30,9 @@ struct SubmissionAnswer {
   policy::Reason reason = policy::Reason::kNone;  // set if and only if refused
   // What is open now and the model to start from; empty if nothing is open, or if the site is not
   // in this job (who is not gets no facts about it).
-  std::optional<PhaseKey> open_key;
-  std::optional<Epoch> open_epoch;
-  std::optional<Digest> open_model;
+  std::optional<PhaseKey> open_key = std::nullopt;
+  std::optional<Epoch> open_epoch = std::nullopt;
+  std::optional<Digest> open_model = std::nullopt;
 };
 
 // `site` is the name in the verified certificate, never one from the message. Reasons, first that
