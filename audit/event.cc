@@ -146,6 +146,9 @@ StatusOr<Leaf> ParseLeaf(std::string_view bytes) {
   frame.boot = reader.String("boot");
   const Json& body = reader.Object("body");
   RETURN_IF_ERROR(reader.Finish());
+  if (!internal::IsLogName(frame.origin)) {
+    return Error(StatusCode::kInvalidArgument, "`leaf.origin` is not the name of a log");
+  }
   const auto time = ParseTime(time_text);
   if (!time.ok() || PrintTime(*time) != time_text) {
     return Error(StatusCode::kInvalidArgument, "`leaf.ts` is not a UTC time in milliseconds");

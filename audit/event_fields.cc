@@ -172,7 +172,7 @@ bool IsTime(std::string_view text) {
 }
 bool IsKey(std::string_view text) {
   return Made(text, 200, [](char c) {
-    return IsLower(c) || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/';
+    return IsUpper(c) || IsLower(c) || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/';
   });
 }
 bool IsParty(std::string_view text) {
@@ -323,6 +323,8 @@ Status CheckObject(std::string_view kind, const Json& value, const std::string& 
 }
 
 }  // namespace
+
+bool IsLogName(std::string_view text) { return IsKey(text); }
 
 std::span<const TypeFields> AllTypeFields() { return kTypes; }
 std::span<const TypeFields> AllObjectFields() { return kObjects; }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "audit/internal/event_fields.h"
 #include "crypto/merkle.h"
 
 namespace domicile::audit {
@@ -282,6 +283,11 @@ StatusOr<Log> Log::Open(Database& db, const crypto::NoteSigner& signer, const Cl
   state->signer = &signer;
   state->clock = &clock;
   state->origin = signer.Verifier().name();
+  if (!internal::IsLogName(state->origin)) {
+    return Error(StatusCode::kInvalidArgument,
+                 "the name of a log key is made of letters, digits, `.`, `_`, `-` and `/`, at most "
+                 "200; make the key anew");
+  }
   state->boot = DrawBoot(random);
   ASSIGN_OR_RETURN(state->head, state->ReadLastHead());
   RETURN_IF_ERROR(state->CheckRows());

@@ -74,7 +74,8 @@ class Log {
   // leaves) and refuses a log that is not what was written: unlike `domicile audit verify` it reads
   // only the frame of the last leaf. The origin is the signer's name. Errors: kDataLoss (names the
   // first bad leaf, or the head and what the log has), kFailedPrecondition (no tables: kLogTables
-  // missing from the migrations; or the log is of another origin), kUnavailable.
+  // missing from the migrations; or the log is of another origin), kInvalidArgument (the signer's
+  // name cannot name a log), kUnavailable.
   static StatusOr<Log> Open(Database& db, const crypto::NoteSigner& signer, const Clock& clock,
                             Random& random);
 

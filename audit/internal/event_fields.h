@@ -21,6 +21,9 @@ struct TypeFields {
   std::string_view fields;
 };
 
+// Whether a text can be the name of a log: letters, digits, `.`, `_`, `-`, `/`, at most 200.
+bool IsLogName(std::string_view text);
+
 // All types, by number.
 std::span<const TypeFields> AllTypeFields();
 // The objects that occur inside bodies (`epoch`, `decision`, ...), in the same notation; the name
