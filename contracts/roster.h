@@ -39,11 +39,21 @@ struct Roster {
   friend bool operator==(const Roster&, const Roster&) = default;
 };
 
+// Everything that must hold within one roster: names, places, keys, order, nothing twice.
+// Errors: kInvalidArgument, naming the entry and the field.
+Status CheckRoster(const Roster& roster);
+
 std::string RosterText(const Roster& roster);  // canonical JSON and a newline
+// Reads only what RosterText prints, and only what passes CheckRoster. Errors: kInvalidArgument.
 StatusOr<Roster> RosterFromText(std::string_view text);
 
+// The name of the key that signs a federation's rosters, and of a party's log key.
+std::string RosterKeyName(std::string_view federation);
+std::string LogKeyName(std::string_view federation, crypto::Role role, std::string_view name);
+
 // Opens a signed roster. Errors: kUnauthenticated (no valid signature of `key`), kInvalidArgument
-// (content), kFailedPrecondition (valid_until passed, or version below `smallest_version`).
+// (content, or a key of another name than the federation's), kFailedPrecondition (valid_until
+// passed, or version below `smallest_version`).
 StatusOr<Roster> OpenRoster(std::string_view note, const crypto::NoteVerifier& key, WallTime now,
                             std::uint64_t smallest_version);
 
