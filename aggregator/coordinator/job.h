@@ -1,0 +1,58 @@
+// One job as the coordinator holds it: its documents, the state of its round machine, the sum of
+// its open phase.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "aggregator/coordinator/messages.h"
+#include "aggregator/coordinator/phase_sum.h"
+#include "aggregator/coordinator/store.h"
+#include "aggregator/rounds/machine.h"
+#include "audit/event.h"
+#include "contracts/plan.h"
+
+namespace domicile::aggregator {
+
+// One thread at a time.
+struct Job {
+  Job(JobId job_id, contracts::Plan job_plan);
+
+  // Fixed for life.
+  JobId id;
+  // shared_ptr: an upload under way checks against it while the coordinator goes on.
+  std::shared_ptr<const contracts::Plan> plan;
+  std::string plan_text;
+  Digest plan_digest;
+  ModelRow base_model;
+  std::int64_t submitted_unix_seconds = 0;
+
+  JobState state;
+  ModelRow model;  // that participants of the current phase start from
+  // Sites whose records are behind `model`, and how many organisations the last commit had.
+  std::set<SiteId> contributors;
+  std::uint32_t last_organisations = 0;
+
+  std::optional<PhaseSum> sum;  // of the open phase
+  std::uint64_t opened_leaf = 0;
+  std::map<SiteId, std::uint32_t> percent;  // of the open phase
+  std::vector<MetricsView> metrics;
+  std::map<std::pair<RoundNumber, PhaseKind>, CommitRow> commits;
+  std::uint64_t change = 1;
+
+  bool HasEnded() const { return aggregator::HasEnded(state.stage); }
+  JobView View() const;
+};
+
+audit::PhaseKey LogKey(const JobId& job, const PhaseKey& key, const Epoch& epoch);
+
+// Pooled metrics as stored, and back. Errors: kDataLoss.
+std::string PrintMetrics(const PhaseMetrics& metrics);
+StatusOr<PhaseMetrics> ParsePhaseMetrics(std::string_view text);
+
+}  // namespace domicile::aggregator

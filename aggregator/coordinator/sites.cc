@@ -1,0 +1,405 @@
+// Sites: who connects, what they answer, which models they get.
+#include <algorithm>
+#include <utility>
+
+#include "aggregator/coordinator/coordinator.h"
+#include "audit/records.h"
+#include "base/log.h"
+#include "contracts/plan_facts.h"
+
+namespace domicile::aggregator {
+
+namespace {
+
+using policy::Reason;
+
+Refusal Refuse(Reason reason) {
+  Refusal refusal;
+  refusal.reason = reason;
+  return refusal;
+}
+
+std::string PartyName(const SiteId& site) { return "site/" + site.text(); }
+
+}  // namespace
+
+Status Coordinator::CheckPeer(const crypto::PeerIdentity& peer) const {
+  const contracts::PeerCheck check = contracts::CheckPeer(identity_.roster, peer, peer.spiffe.role);
+  if (check.reason == Reason::kNone) {
+    return OkStatus();
+  }
+  return Error(StatusCode::kUnauthenticated,
+               "`" + crypto::PrintSpiffe(peer.spiffe) +
+                   "` is refused: " + std::string(policy::Code(check.reason)));
+}
+
+std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& peer,
+                                                    const SiteHello& hello,
+                                                    std::shared_ptr<SitePort> port) {
+  const MutexLock lock(mutex_);
+  const contracts::PeerCheck check =
+      contracts::CheckPeer(identity_.roster, peer, crypto::Role::kSite);
+  if (check.reason != Reason::kNone) {
+    return Refuse(check.reason);
+  }
+  const contracts::RosterEntry& entry = *check.entry;
+  const StatusOr<SiteId> site = SiteId::Parse(entry.name);
+  if (!site.ok()) {
+    return Refuse(Reason::kNotInRoster);
+  }
+  StatusOr<SitePolicy> policy = MeetStatement(policies_, hello.policy_statement, entry);
+  if (!policy.ok()) {
+    LogWarning(std::string(Message(policy.status())));
+    return Refuse(policy.status().code() == StatusCode::kPermissionDenied
+                      ? Reason::kJurisdictionMismatch
+                      : Reason::kMalformed);
+  }
+  const auto known = known_.find(*site);
+  const std::uint64_t greatest = known == known_.end() ? 0 : known->second.row.instance;
+  Session* live = FindSession(*site);
+  // The same number twice at once, or a smaller one, is a clone or a restored copy.
+  if (hello.instance < greatest || (live != nullptr && hello.instance == live->instance)) {
+    const Status logged = AppendLeaf(audit::EventBuilder(audit::EventType::kInstanceConflict)
+                                         .Set("peer", PartyName(*site))
+                                         .Set("instance", hello.instance)
+                                         .Set("greatest", greatest)
+                                         .Build());
+    Refusal refusal =
+        Refuse(hello.instance < greatest ? Reason::kInstance : Reason::kAlreadyConnected);
+    refusal.limit = greatest;
+    refusal.found = hello.instance;
+    return logged.ok() ? refusal : Refuse(Reason::kLogUnavailable);
+  }
+
+  Welcome welcome;
+  welcome.starts = store_.Starts();
+  welcome.federation_policy = policies_.federation_text;
+  welcome.aggregator_policy = policies_.aggregator_text;
+  welcome.legal_facts = policies_.facts_text;
+  welcome.roster = identity_.files.roster_note;
+
+  const StatusOr<crypto::NoteVerifier> log_key = crypto::NoteVerifier::Parse(entry.log_key);
+  if (!log_key.ok() || !crypto::OpenCheckpoint(hello.own_head, *log_key).ok()) {
+    return Refuse(Reason::kLogHead);
+  }
+  audit::PeerHeads heads(store_.Db());
+  const StatusOr<std::optional<crypto::Checkpoint>> witnessed = heads.Last(log_key->name());
+  const SiteRow row{.instance = hello.instance, .statement = hello.policy_statement};
+  const auto record = [&]() -> Status {
+    RETURN_IF_ERROR(witnessed.status());
+    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
+    RETURN_IF_ERROR(store_.SetSite(*site, row));
+    RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kPeerConnected)
+                                   .Set("peer", PartyName(*site))
+                                   .Set("jurisdiction", entry.jurisdiction)
+                                   .Set("key", peer.key)
+                                   .Set("instance", hello.instance)
+                                   .Build()));
+    return transaction.Commit();
+  };
+  StatusOr<audit::SignedHead> head = audit::SignedHead{};
+  if (Status recorded = record(); !recorded.ok() || !(head = log_->Head()).ok()) {
+    LogError(std::string(Message(recorded.ok() ? head.status() : recorded)));
+    return Refuse(Reason::kLogUnavailable);
+  }
+  if (!hello.last_aggregator_head.empty()) {
+    const StatusOr<crypto::Checkpoint> seen =
+        crypto::OpenCheckpoint(hello.last_aggregator_head, identity_.log_key->Verifier());
+    if (!seen.ok() || !log_->CheckRemembered(*seen).ok()) {
+      LogError(
+          "site `" + site->text() +
+          "` remembers a head that this log does not contain: this log was restored or changed");
+      return Refuse(Reason::kLogHead);
+    }
+    if (seen->size > 0) {
+      StatusOr<std::vector<Digest>> proof =
+          log_->ConsistencyProof(seen->size, head->checkpoint.size);
+      if (!proof.ok()) {
+        return Refuse(Reason::kLogHead);
+      }
+      welcome.consistency = *std::move(proof);
+    }
+  }
+  welcome.head = head->note;
+  if (*witnessed) {
+    welcome.witnessed_size = (*witnessed)->size;
+    welcome.witnessed_root = (*witnessed)->root;
+  }
+
+  if (live != nullptr) {
+    live->port->End(Refuse(Reason::kSuperseded));
+  }
+  known_.insert_or_assign(*site,
+                          KnownSite{.row = row, .policy = *std::move(policy), .entry = entry});
+  sessions_.insert_or_assign(*site,
+                             Session{.port = std::move(port),
+                                     .entry = entry,
+                                     .datasets = {hello.datasets.begin(), hello.datasets.end()},
+                                     .instance = hello.instance,
+                                     .told_head_size = head->checkpoint.size});
+  LogInfo("site `" + site->text() + "` (" + entry.jurisdiction + ") connected");
+  return welcome;
+}
+
+void Coordinator::Joined(const SiteId& site, std::span<const std::pair<JobId, PhaseKey>> pending) {
+  const MutexLock lock(mutex_);
+  Session* session = FindSession(site);
+  if (session == nullptr) {
+    return;
+  }
+  for (const auto& [id, key] : pending) {
+    Job* job = FindJob(id);
+    if (job == nullptr) {
+      continue;
+    }
+    if (const auto commit = job->commits.find({key.round, key.phase});
+        commit != job->commits.end()) {
+      StatusOr<audit::ProvenLeaf> leaf = log_->LeafWithProof(commit->second.leaf);
+      if (leaf.ok()) {
+        session->port->Push(OutcomeMessage{.job = id,
+                                           .key = key,
+                                           .epoch = commit->second.epoch,
+                                           .reason = Reason::kNone,
+                                           .leaf = *std::move(leaf)});
+      }
+    } else if (job->HasEnded()) {
+      session->port->Push(
+          EndedMessage{.job = id, .stage = job->state.stage, .reason = job->state.reason});
+    }
+  }
+  for (const JobId& id : job_order_) {
+    Job& job = *jobs_.at(id);
+    if (!job.HasEnded() && session->datasets.contains(job.plan->dataset)) {
+      Apply(job, SiteConnected{.site = site}).IgnoreError();  // logged there; it asks again
+    }
+  }
+}
+
+void Coordinator::Disconnected(const SiteId& site, const SitePort* port) {
+  const MutexLock lock(mutex_);
+  Session* session = FindSession(site);
+  if (session == nullptr || session->port.get() != port) {
+    return;  // an older stream of a site that has come back
+  }
+  sessions_.erase(site);
+  AppendLeaf(
+      audit::EventBuilder(audit::EventType::kPeerDisconnected).Set("peer", PartyName(site)).Build())
+      .IgnoreError();  // the next leaf that must be written says that the disk fails
+  for (const JobId& id : job_order_) {
+    Job& job = *jobs_.at(id);
+    if (!job.HasEnded() && job.state.sites.contains(site)) {
+      Apply(job, SiteDisconnected{.site = site}).IgnoreError();  // logged there
+    }
+  }
+  LogInfo("site `" + site.text() + "` disconnected");
+}
+
+void Coordinator::ReplyToOffer(const SiteId& site, const OfferReply& reply) {
+  const MutexLock lock(mutex_);
+  Job* job = FindJob(reply.job);
+  Session* session = FindSession(site);
+  if (job == nullptr || session == nullptr || job->HasEnded() || reply.plan != job->plan_digest) {
+    return;
+  }
+  OfferAnswered event{.site = site,
+                      .organisation = {},
+                      .answer = reply.answer,
+                      .reason = reply.reason,
+                      .min_contributors = reply.min_contributors,
+                      .policy = reply.effective_policy};
+  StatusOr<OrganisationId> organisation = OrganisationId::Parse(session->entry.organisation);
+  const SitePolicy& policy = known_.at(site).policy;
+  if (!organisation.ok()) {
+    event.answer = Answer::kDecline;
+    event.reason = Reason::kNotInRoster;
+  } else if (reply.answer == Answer::kAccept &&
+             reply.effective_policy != policy.digests.effective) {
+    event.answer = Answer::kDecline;
+    event.reason = Reason::kPolicyDigestMismatch;
+  }
+  if (organisation.ok()) {
+    event.organisation = *organisation;
+  }
+  audit::EventBuilder leaf(event.answer == Answer::kAccept    ? audit::EventType::kOfferAccepted
+                           : event.answer == Answer::kDecline ? audit::EventType::kOfferDeclined
+                                                              : audit::EventType::kOfferHeld);
+  leaf.Set("job", job->id).Set("plan", job->plan_digest).Set("site", site);
+  if (event.answer == Answer::kAccept) {
+    leaf.Set("min_contributors", event.min_contributors).Set("effective_policy", event.policy);
+  } else {
+    leaf.Set("reason", std::string(policy::Code(event.reason)));
+  }
+  StatusOr<audit::Event> built = leaf.Build();
+  if (!built.ok()) {
+    LogError(std::string(Message(built.status())));
+    return;
+  }
+  Apply(*job, event, {*built})
+      .IgnoreError();  // logged there; the site answers again when it reconnects
+}
+
+void Coordinator::DeclinePhase(const SiteId& site, const JobId& id, const PhaseKey& key,
+                               const Epoch& epoch, Reason reason) {
+  const MutexLock lock(mutex_);
+  Job* job = FindJob(id);
+  if (job != nullptr && !job->HasEnded()) {
+    Apply(*job, PhaseDeclined{.site = site, .key = key, .epoch = epoch, .reason = reason})
+        .IgnoreError();  // logged there; the deadline ends the phase
+  }
+}
+
+void Coordinator::ReportProgress(const SiteId& site, const JobId& id, const PhaseKey& key,
+                                 std::uint32_t percent) {
+  const MutexLock lock(mutex_);
+  Job* job = FindJob(id);
+  if (job == nullptr || !job->state.current || job->state.current->key != key ||
+      !job->state.current->participants.contains(site)) {
+    return;
+  }
+  job->percent[site] = std::min<std::uint32_t>(percent, 100);
+  Changed(*job);
+}
+
+void Coordinator::WitnessHead(const SiteId& site, const std::string& note,
+                              std::span<const Digest> proof) {
+  const MutexLock lock(mutex_);
+  Session* session = FindSession(site);
+  if (session == nullptr) {
+    return;
+  }
+  const StatusOr<crypto::NoteVerifier> key = crypto::NoteVerifier::Parse(session->entry.log_key);
+  const auto witness = [&]() -> StatusOr<std::optional<crypto::Checkpoint>> {
+    RETURN_IF_ERROR(key.status());
+    audit::PeerHeads heads(store_.Db());
+    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
+    ASSIGN_OR_RETURN(const std::optional<crypto::Checkpoint> before, heads.Last(key->name()));
+    ASSIGN_OR_RETURN(const crypto::Checkpoint head, heads.Check(note, *key, proof));
+    if (!before || before->size != head.size) {
+      RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kHeadWitnessed)
+                                     .Set("log", head.origin)
+                                     .Set("size", head.size)
+                                     .Set("root", head.root)
+                                     .Build()));
+    }
+    RETURN_IF_ERROR(transaction.Commit());
+    return std::optional(head);
+  };
+  const StatusOr<std::optional<crypto::Checkpoint>> head = witness();
+  if (!head.ok()) {
+    LogError("the log of site `" + site.text() + "`: " + std::string(Message(head.status())));
+    if (head.status().code() != StatusCode::kUnavailable &&
+        head.status().code() != StatusCode::kResourceExhausted) {
+      session->port->End(Refuse(Reason::kLogHead));
+    }
+    return;
+  }
+  StatusOr<audit::SignedHead> own = log_->Head();
+  StatusOr<std::vector<Digest>> own_proof = std::vector<Digest>{};
+  if (own.ok() && session->told_head_size > 0) {
+    own_proof = log_->ConsistencyProof(session->told_head_size, own->checkpoint.size);
+  }
+  if (own.ok() && own_proof.ok()) {
+    session->told_head_size = own->checkpoint.size;
+    session->port->Push(HeadsMessage{
+        .head = own->note, .consistency = *std::move(own_proof), .witnessed_size = (*head)->size});
+  }
+}
+
+StatusOr<std::string> Coordinator::OpenModel(const SiteId& site, const Digest& digest) {
+  const MutexLock lock(mutex_);
+  for (const JobId& id : job_order_) {
+    Job& job = *jobs_.at(id);
+    if (!job.state.current || job.model.digest != digest ||
+        !job.state.current->participants.contains(site)) {
+      continue;
+    }
+    const Session* session = FindSession(site);
+    if (session == nullptr) {
+      return Error(StatusCode::kFailedPrecondition, "open a control stream first");
+    }
+    const policy::Party recipient = contracts::PartyOf(session->entry);
+    std::set<std::string> rules;
+    std::optional<Decided> denial = FirstDenial(job, recipient, &rules);
+    const audit::PartyPlace from{.party = "aggregator/" + identity_.entry.name,
+                                 .jurisdiction = identity_.entry.jurisdiction};
+    const audit::PartyPlace to{.party = PartyName(site),
+                               .jurisdiction = session->entry.jurisdiction};
+    if (denial) {
+      RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kModelReleaseDenied)
+                                     .Set("job", job.id)
+                                     .Set("round", job.state.current->key.round)
+                                     .Set("model", digest)
+                                     .Set("kind", "model.final")
+                                     .Set("from", ToJson(from))
+                                     .Set("to", ToJson(to))
+                                     .Set("decision", ToJson(denial->record))
+                                     .Build()));
+      return Error(StatusCode::kPermissionDenied,
+                   "policy of a contributor: " + std::string(policy::Code(denial->decision.Why())));
+    }
+    RETURN_IF_ERROR(AppendLeaf(
+        ToEvent(audit::EventType::kModelSent,
+                audit::ModelTransfer{
+                    .key = LogKey(job.id, job.state.current->key, job.state.current->epoch),
+                    .model = digest,
+                    .bytes = job.model.size_bytes,
+                    .kind = "model.final",
+                    .from = from,
+                    .to = to,
+                    .decision = {.result = "allow",
+                                 .reasons = {std::string(policy::Code(Reason::kPermitted))},
+                                 .rules = {rules.begin(), rules.end()},
+                                 .policies = known_.at(site).policy.digests}})));
+    return store_.ModelPath(digest);
+  }
+  return Error(StatusCode::kNotFound, "no open phase of this site has such a model");
+}
+
+std::optional<Decided> Coordinator::FirstDenial(const Job& job, const policy::Party& recipient,
+                                                std::set<std::string>* rules) {
+  for (const SiteId& contributor : job.contributors) {
+    const auto known = known_.find(contributor);
+    if (known == known_.end()) {
+      // Its word cannot be had any more: unknown means deny.
+      Decided nobody;
+      nobody.record = {.result = "deny",
+                       .reasons = {std::string(policy::Code(Reason::kNotInRoster))},
+                       .rules = {},
+                       .policies = own_policies_};
+      nobody.decision.findings.push_back(
+          {.reason = Reason::kNotInRoster, .origin = {}, .what = "", .remedy = ""});
+      return nobody;
+    }
+    if (recipient.role == policy::PartyRole::kSite && recipient.id == contributor.text()) {
+      continue;  // its own contribution coming home
+    }
+    Decided decided = DecideModelTo(known->second.policy, *job.plan, BorderOf(known->second.entry),
+                                    recipient, job.last_organisations, clock_.Now());
+    if (!decided.Allowed()) {
+      return decided;
+    }
+    rules->insert(decided.record.rules.begin(), decided.record.rules.end());
+  }
+  return std::nullopt;
+}
+
+Border Coordinator::BorderOf(const contracts::RosterEntry& site) const {
+  return {.site = site, .aggregator = identity_.entry, .roster = identity_.roster};
+}
+
+Status Coordinator::AppendLeaf(const StatusOr<audit::Event>& event) {
+  RETURN_IF_ERROR(event.status());
+  return log_->Append(*event).status();
+}
+
+StatusOr<Coordinator::Proof> Coordinator::ProveConsistency(std::uint64_t first_size) {
+  const MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const audit::SignedHead head, log_->Head());
+  Proof proof{.head = head.note, .proof = {}};
+  if (first_size > 0) {
+    ASSIGN_OR_RETURN(proof.proof, log_->ConsistencyProof(first_size, head.checkpoint.size));
+  }
+  return proof;
+}
+
+}  // namespace domicile::aggregator
