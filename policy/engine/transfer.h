@@ -22,7 +22,8 @@ enum class DecisionPoint : std::uint8_t {
   kEgress = 3,            // site: the real bytes, before the first leaves
   kIngress = 4,           // aggregator: an update has arrived
   kAggregateRelease = 5,  // aggregator: a sum becomes a model; asked for each contributor
-  kModelToSite = 6,       // aggregator: a model goes to a site; asked for each contributor
+  kModelToSite = 6,       // aggregator: a model goes to a site; asked for each contributor (so not
+                          // for a first model that nobody contributed to)
   kModelDownload = 7,     // aggregator: a model goes to a person; asked for each contributor
   kView = 8,              // aggregator: a person looks at what came from a site
 };
@@ -105,7 +106,8 @@ struct Transfer {
   double released_per_record = 0;
   std::uint64_t runs_today =
       0;  // runs begun on this dataset in the last 24 hours, this one included
-  // kDataOpen, kEgress (and kOffer): what the trainer's sandbox gives; empty: there is none.
+  // What the trainer's sandbox gives; empty: there is none, or not yet known. Wanted at kDataOpen
+  // and kEgress, checked at kOffer if known.
   std::optional<SandboxNetwork> sandbox_network;
   std::vector<PresentApproval> approvals;  // kOffer, kDataOpen, kEgress
   WallTime now;

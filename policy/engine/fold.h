@@ -1,0 +1,54 @@
+// Clauses folded by the lattice of their key: what the list of clauses amounts to.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "policy/engine/meet.h"
+
+namespace domicile::policy {
+
+// Empty where no source has an opinion.
+template <typename T>
+std::optional<T> Least(const Clauses<T>& clauses) {
+  if (clauses.empty()) {
+    return std::nullopt;
+  }
+  return clauses.begin()->value;  // sorted by value
+}
+
+template <typename T>
+std::optional<T> Greatest(const Clauses<T>& clauses) {
+  if (clauses.empty()) {
+    return std::nullopt;
+  }
+  return clauses.rbegin()->value;
+}
+
+template <typename E>
+std::optional<std::set<E>> Intersection(const Clauses<std::set<E>>& clauses) {
+  if (clauses.empty()) {
+    return std::nullopt;
+  }
+  std::set<E> common = clauses.begin()->value;
+  for (const auto& clause : clauses) {
+    std::erase_if(common, [&clause](const E& value) { return !clause.value.contains(value); });
+  }
+  return common;
+}
+
+template <typename E>
+std::set<E> Union(const Clauses<std::set<E>>& clauses) {
+  std::set<E> all;
+  for (const auto& clause : clauses) {
+    all.insert(clause.value.begin(), clause.value.end());
+  }
+  return all;
+}
+
+// The pairs of rules that leave nothing to allow.
+std::vector<std::string> FindConflicts(const Terms& terms, const Facts& facts);
+
+}  // namespace domicile::policy

@@ -1,0 +1,198 @@
+#include "policy/language/validate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "base/bytes.h"
+
+namespace domicile::policy {
+namespace {
+
+using Section = Problem::Section;
+
+constexpr auto kLongestLife = std::chrono::hours(24 * 366);
+
+bool AllOfAlphabet(std::string_view text, std::size_t longest, std::string_view extra, bool upper) {
+  return !text.empty() && text.size() <= longest &&
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                  (upper && c >= 'A' && c <= 'Z') || extra.find(c) != std::string_view::npos;
+         });
+}
+
+std::optional<Problem> FindInIdentity(const PolicyIdentity& identity, bool is_statement) {
+  const auto problem = [](std::string key, std::string message) {
+    return Problem{Section::kPolicy, 0, std::move(key), std::move(message)};
+  };
+  if (!IsPolicyId(identity.id)) {
+    return problem("id", "must be 1 to 80 lower-case letters, digits and `/ . _ -`");
+  }
+  if (identity.expires <= identity.not_before) {
+    return problem("expires", "must be after not_before");
+  }
+  if (identity.expires - identity.not_before > kLongestLife) {
+    return problem("expires", "must be at most 366 days after not_before");
+  }
+  if (!is_statement && identity.threshold > identity.signers.size()) {
+    return problem("threshold", "must not be more than the number of signers");
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> FindInDataset(const PolicyDataset& dataset, std::size_t index,
+                                     bool is_statement) {
+  const auto problem = [index](std::string key, std::string message) {
+    return Problem{Section::kDataset, index, std::move(key), std::move(message)};
+  };
+  if (!is_statement && dataset.name.empty()) {
+    return problem("name", "must not be empty");
+  }
+  if (dataset.categories.empty()) {
+    return problem("categories", "must not be empty; write [\"none\"] for ordinary data");
+  }
+  if (dataset.categories.contains(Category::kOrdinary) && dataset.categories.size() > 1) {
+    return problem("categories", "has `none` beside other categories");
+  }
+  if (dataset.subject_jurisdictions.empty()) {
+    return problem("subject_jurisdictions", "must not be empty");
+  }
+  if (dataset.regimes.empty()) {
+    return problem("regimes", "must not be empty; name the law that holds for these data");
+  }
+  if (!IsLawfulBasis(dataset.lawful_basis)) {
+    return problem("lawful_basis", "is not in the list of docs/formats/policy.md");
+  }
+  if (dataset.IsSpecialCategory() != !dataset.special_category_basis.empty()) {
+    return problem("special_category_basis", dataset.IsSpecialCategory()
+                                                 ? "is missing: a category is special"
+                                                 : "is set, but no category is special");
+  }
+  if (!dataset.special_category_basis.empty() &&
+      !IsSpecialCategoryBasis(dataset.special_category_basis)) {
+    return problem("special_category_basis", "is not in the list of docs/formats/policy.md");
+  }
+  if (dataset.dpia && !is_statement &&
+      (dataset.dpia->id.empty() || !ParseDigest(dataset.dpia->sha256).ok())) {
+    return problem("refs", "needs a dpia.id and a dpia.sha256 of 64 lower-case hexadecimal digits");
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> FindInGround(const TransferGround& ground, std::size_t rule,
+                                    bool is_statement) {
+  const auto problem = [rule](std::string message) {
+    return Problem{Section::kRule, rule, "transfer", std::move(message)};
+  };
+  const std::string to = "to `" + ground.to.text() + "`: ";
+  if (ground.mechanism != Mechanism::kAdequacy && !ground.valid_until) {
+    return problem(to + "a mechanism other than adequacy needs valid_until");
+  }
+  if (!is_statement && ground.ref.empty()) {
+    return problem(to + "needs a ref: the document, or the decision relied on");
+  }
+  if (!ground.importer.empty() && !OrganisationId::Parse(ground.importer).ok()) {
+    return problem(to + "importer must be an organisation's name as in the roster");
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool is_statement) {
+  const Rule& rule = policy.rules[index];
+  const auto problem = [index](std::string key, std::string message) {
+    return Problem{Section::kRule, index, std::move(key), std::move(message)};
+  };
+  if (!IsRuleId(rule.id)) {
+    return problem("id", "must be 1 to 40 letters, digits and `. _ -`");
+  }
+  if (policy.source == PolicySource::kSite && rule.dataset &&
+      policy.Find(*rule.dataset) == nullptr) {
+    return problem("dataset", "names no [[dataset]] of this file");
+  }
+  if (policy.source != PolicySource::kSite && !rule.transfers.empty()) {
+    return problem("transfer", "belongs in a site policy: the exporter must have the ground");
+  }
+  const auto all_recipients = [](const std::set<std::string>& names) {
+    return std::all_of(names.begin(), names.end(), IsRecipient);
+  };
+  if ((rule.recipients && !all_recipients(*rule.recipients)) ||
+      !all_recipients(rule.deny_recipients)) {
+    return problem(rule.recipients && !all_recipients(*rule.recipients) ? "allow" : "deny",
+                   "recipients must be `sites`, `operator`, a site's name or `operator/NAME`");
+  }
+  if (rule.min_contributors && *rule.min_contributors < 3) {
+    return problem("require", "min_contributors must be at least 3: with two, each sees the other");
+  }
+  for (const TransferGround& ground : rule.transfers) {
+    if (auto found = FindInGround(ground, index, is_statement)) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> FindInApprovals(const ApprovalSection& approvals, bool is_statement) {
+  std::set<ApprovalRole> seen;
+  std::uint64_t wanted = 0;
+  for (const RequiredApproval& approval : approvals.required) {
+    if (!seen.insert(approval.role).second) {
+      return Problem{Section::kApprovals, 0, "required",
+                     "names the role `" + std::string(Code(approval.role)) + "` twice"};
+    }
+    wanted += approval.count;
+  }
+  if (!is_statement && wanted > 0 && approvals.keys.empty()) {
+    return Problem{Section::kApprovals, 0, "keys", "must name the keys that may approve"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsRecipient(std::string_view text) {
+  constexpr std::string_view kOperatorPrefix = "operator/";
+  if (text.starts_with(kOperatorPrefix)) {
+    text.remove_prefix(kOperatorPrefix.size());
+  }
+  return SiteId::Parse(text).ok();
+}
+
+bool IsPolicyId(std::string_view text) { return AllOfAlphabet(text, 80, "/._-", false); }
+bool IsRuleId(std::string_view text) { return AllOfAlphabet(text, 40, "._-", true); }
+
+std::optional<Problem> FindProblem(const Policy& policy, bool is_statement) {
+  if (auto found = FindInIdentity(policy.identity, is_statement)) {
+    return found;
+  }
+  const bool is_site = policy.source == PolicySource::kSite;
+  if (is_site != policy.site.has_value()) {
+    return Problem{Section::kSite, 0, "", is_site ? "is missing" : "belongs in a site policy"};
+  }
+  if (is_site && policy.site->control_jurisdictions.empty()) {
+    return Problem{Section::kSite, 0, "control_jurisdictions", "must not be empty"};
+  }
+  if (!is_site && !policy.datasets.empty()) {
+    return Problem{Section::kDataset, 0, "", "belongs in a site policy"};
+  }
+  std::set<DatasetAlias> aliases;
+  for (std::size_t i = 0; i < policy.datasets.size(); ++i) {
+    if (auto found = FindInDataset(policy.datasets[i], i, is_statement)) {
+      return found;
+    }
+    if (!aliases.insert(policy.datasets[i].alias).second) {
+      return Problem{Section::kDataset, i, "alias", "is used twice"};
+    }
+  }
+  std::set<std::string> rule_ids;
+  for (std::size_t i = 0; i < policy.rules.size(); ++i) {
+    if (auto found = FindInRule(policy, i, is_statement)) {
+      return found;
+    }
+    if (!rule_ids.insert(policy.rules[i].id).second) {
+      return Problem{Section::kRule, i, "id", "is used twice"};
+    }
+  }
+  return policy.approvals ? FindInApprovals(*policy.approvals, is_statement) : std::nullopt;
+}
+
+}  // namespace domicile::policy

@@ -1,0 +1,32 @@
+// What must hold within a policy beyond the form of each key; shared by files and statements.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "policy/language/policy.h"
+
+namespace domicile::policy {
+
+// Where a policy contradicts itself: a key of `section`, the index-th of its kind.
+struct Problem {
+  enum class Section : unsigned char { kPolicy, kSite, kDataset, kRule, kApprovals };
+  Section section = Section::kPolicy;
+  std::size_t index = 0;
+  std::string key;  // empty: the section itself
+  std::string message;
+};
+
+// The first problem. `is_statement`: private fields are absent and not asked for. Pure.
+std::optional<Problem> FindProblem(const Policy& policy, bool is_statement);
+
+// `sites`, `operator`, the name of a site, or `operator/NAME`.
+bool IsRecipient(std::string_view text);
+// 1 to 80 lower-case letters, digits and `/ . _ -`.
+bool IsPolicyId(std::string_view text);
+// 1 to 40 letters, digits and `. _ -`.
+bool IsRuleId(std::string_view text);
+
+}  // namespace domicile::policy
