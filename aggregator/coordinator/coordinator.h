@@ -185,6 +185,14 @@ class Coordinator {
                   policy::Reason reason, const audit::DecisionRecord* decision) REQUIRES(mutex_);
 
   // sites.cc
+  // A greeting's claims about itself: the log key is the roster's, the instance is no copy's.
+  std::optional<Refusal> CheckGreeting(const SiteId& site, const contracts::RosterEntry& entry,
+                                       const SiteHello& hello) REQUIRES(mutex_);
+  // Records the connection and fills in what the log has to say to the site.
+  std::optional<Refusal> Greet(const crypto::PeerIdentity& peer,
+                               const contracts::RosterEntry& entry, const SiteId& site,
+                               const SiteHello& hello, Welcome& welcome, std::uint64_t& head_size)
+      REQUIRES(mutex_);
   Border BorderOf(const contracts::RosterEntry& site) const;
   Status AppendLeaf(const StatusOr<audit::Event>& event) REQUIRES(mutex_);
   // Every contributor's word on a model going to `recipient`: empty if all allow.

@@ -43,15 +43,16 @@ StatusOr<JobView> Coordinator::Submit(std::string_view operator_name, std::strin
                                                 .Set("base_model", first.digest)
                                                 .Set("operator", std::string(operator_name))
                                                 .Build());
-  RETURN_IF_ERROR(Apply(
-      *job, Submitted{.starts = store_.Starts(), .model = first.digest}, {leaf}, [&]() -> Status {
-        RETURN_IF_ERROR(store_.AddJob({.job = id,
-                                       .plan = job->plan_text,
-                                       .base_model = first.digest,
-                                       .submitted_unix_seconds = job->submitted_unix_seconds,
-                                       .events = {}}));
-        return store_.AddModel(id, 0, first);
-      }));
+  const auto rows = [&]() -> Status {
+    RETURN_IF_ERROR(store_.AddJob({.job = id,
+                                   .plan = job->plan_text,
+                                   .base_model = first.digest,
+                                   .submitted_unix_seconds = job->submitted_unix_seconds,
+                                   .events = {}}));
+    return store_.AddModel(id, 0, first);
+  };
+  const Submitted submitted{.starts = store_.Starts(), .model = first.digest};
+  RETURN_IF_ERROR(Apply(*job, submitted, {leaf}, rows));
   Job& kept = *jobs_.emplace(id, std::move(job)).first->second;
   job_order_.push_back(id);
   for (const auto& [site, session] : sessions_) {

@@ -33,6 +33,87 @@ Status Coordinator::CheckPeer(const crypto::PeerIdentity& peer) const {
                    "` is refused: " + std::string(policy::Code(check.reason)));
 }
 
+std::optional<Refusal> Coordinator::CheckGreeting(const SiteId& site,
+                                                  const contracts::RosterEntry& entry,
+                                                  const SiteHello& hello) {
+  const StatusOr<crypto::NoteVerifier> log_key = crypto::NoteVerifier::Parse(entry.log_key);
+  if (!log_key.ok() || !crypto::OpenCheckpoint(hello.own_head, *log_key).ok()) {
+    return Refuse(Reason::kLogHead);
+  }
+  const auto known = known_.find(site);
+  const std::uint64_t greatest = known == known_.end() ? 0 : known->second.row.instance;
+  const Session* live = FindSession(site);
+  const bool is_twin = live != nullptr && hello.instance == live->instance;
+  if (hello.instance >= greatest && !is_twin) {
+    return std::nullopt;
+  }
+  // The same number twice at once, or a smaller one, is a clone or a restored copy.
+  if (!AppendLeaf(audit::EventBuilder(audit::EventType::kInstanceConflict)
+                      .Set("peer", PartyName(site))
+                      .Set("instance", hello.instance)
+                      .Set("greatest", greatest)
+                      .Build())
+           .ok()) {
+    return Refuse(Reason::kLogUnavailable);
+  }
+  Refusal refusal = Refuse(is_twin ? Reason::kAlreadyConnected : Reason::kInstance);
+  refusal.limit = greatest;
+  refusal.found = hello.instance;
+  return refusal;
+}
+
+std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
+                                          const contracts::RosterEntry& entry, const SiteId& site,
+                                          const SiteHello& hello, Welcome& welcome,
+                                          std::uint64_t& head_size) {
+  const auto record = [&]() -> Status {
+    ASSIGN_OR_RETURN(const crypto::NoteVerifier log_key,
+                     crypto::NoteVerifier::Parse(entry.log_key));
+    audit::PeerHeads heads(store_.Db());
+    ASSIGN_OR_RETURN(const std::optional<crypto::Checkpoint> witnessed, heads.Last(log_key.name()));
+    if (witnessed) {
+      welcome.witnessed_size = witnessed->size;
+      welcome.witnessed_root = witnessed->root;
+    }
+    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
+    RETURN_IF_ERROR(
+        store_.SetSite(site, {.instance = hello.instance, .statement = hello.policy_statement}));
+    RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kPeerConnected)
+                                   .Set("peer", PartyName(site))
+                                   .Set("jurisdiction", entry.jurisdiction)
+                                   .Set("key", peer.key)
+                                   .Set("instance", hello.instance)
+                                   .Build()));
+    RETURN_IF_ERROR(transaction.Commit());
+    ASSIGN_OR_RETURN(const audit::SignedHead head, log_->Head());
+    welcome.head = head.note;
+    head_size = head.checkpoint.size;
+    return OkStatus();
+  };
+  if (const Status recorded = record(); !recorded.ok()) {
+    LogError(std::string(Message(recorded)));
+    return Refuse(Reason::kLogUnavailable);
+  }
+  if (hello.last_aggregator_head.empty()) {
+    return std::nullopt;
+  }
+  const StatusOr<crypto::Checkpoint> seen =
+      crypto::OpenCheckpoint(hello.last_aggregator_head, identity_.log_key->Verifier());
+  if (!seen.ok() || !log_->CheckRemembered(*seen).ok()) {
+    LogError("site `" + site.text() +
+             "` remembers a head that this log does not contain: it was restored or changed");
+    return Refuse(Reason::kLogHead);
+  }
+  if (seen->size > 0) {
+    StatusOr<std::vector<Digest>> proof = log_->ConsistencyProof(seen->size, head_size);
+    if (!proof.ok()) {
+      return Refuse(Reason::kLogHead);
+    }
+    welcome.consistency = *std::move(proof);
+  }
+  return std::nullopt;
+}
+
 std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& peer,
                                                     const SiteHello& hello,
                                                     std::shared_ptr<SitePort> port) {
@@ -54,89 +135,35 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
                       ? Reason::kJurisdictionMismatch
                       : Reason::kMalformed);
   }
-  const auto known = known_.find(*site);
-  const std::uint64_t greatest = known == known_.end() ? 0 : known->second.row.instance;
-  Session* live = FindSession(*site);
-  // The same number twice at once, or a smaller one, is a clone or a restored copy.
-  if (hello.instance < greatest || (live != nullptr && hello.instance == live->instance)) {
-    const Status logged = AppendLeaf(audit::EventBuilder(audit::EventType::kInstanceConflict)
-                                         .Set("peer", PartyName(*site))
-                                         .Set("instance", hello.instance)
-                                         .Set("greatest", greatest)
-                                         .Build());
-    Refusal refusal =
-        Refuse(hello.instance < greatest ? Reason::kInstance : Reason::kAlreadyConnected);
-    refusal.limit = greatest;
-    refusal.found = hello.instance;
-    return logged.ok() ? refusal : Refuse(Reason::kLogUnavailable);
+  if (std::optional<Refusal> refusal = CheckGreeting(*site, entry, hello)) {
+    return *refusal;
   }
-
-  Welcome welcome;
-  welcome.starts = store_.Starts();
-  welcome.federation_policy = policies_.federation_text;
-  welcome.aggregator_policy = policies_.aggregator_text;
-  welcome.legal_facts = policies_.facts_text;
-  welcome.roster = identity_.files.roster_note;
-
-  const StatusOr<crypto::NoteVerifier> log_key = crypto::NoteVerifier::Parse(entry.log_key);
-  if (!log_key.ok() || !crypto::OpenCheckpoint(hello.own_head, *log_key).ok()) {
-    return Refuse(Reason::kLogHead);
+  Welcome welcome{.starts = store_.Starts(),
+                  .federation_policy = policies_.federation_text,
+                  .aggregator_policy = policies_.aggregator_text,
+                  .legal_facts = policies_.facts_text,
+                  .roster = identity_.files.roster_note,
+                  .head = {},
+                  .consistency = {},
+                  .witnessed_size = 0,
+                  .witnessed_root = {}};
+  std::uint64_t head_size = 0;
+  if (std::optional<Refusal> refusal = Greet(peer, entry, *site, hello, welcome, head_size)) {
+    return *refusal;
   }
-  audit::PeerHeads heads(store_.Db());
-  const StatusOr<std::optional<crypto::Checkpoint>> witnessed = heads.Last(log_key->name());
-  const SiteRow row{.instance = hello.instance, .statement = hello.policy_statement};
-  const auto record = [&]() -> Status {
-    RETURN_IF_ERROR(witnessed.status());
-    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
-    RETURN_IF_ERROR(store_.SetSite(*site, row));
-    RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kPeerConnected)
-                                   .Set("peer", PartyName(*site))
-                                   .Set("jurisdiction", entry.jurisdiction)
-                                   .Set("key", peer.key)
-                                   .Set("instance", hello.instance)
-                                   .Build()));
-    return transaction.Commit();
-  };
-  StatusOr<audit::SignedHead> head = audit::SignedHead{};
-  if (Status recorded = record(); !recorded.ok() || !(head = log_->Head()).ok()) {
-    LogError(std::string(Message(recorded.ok() ? head.status() : recorded)));
-    return Refuse(Reason::kLogUnavailable);
-  }
-  if (!hello.last_aggregator_head.empty()) {
-    const StatusOr<crypto::Checkpoint> seen =
-        crypto::OpenCheckpoint(hello.last_aggregator_head, identity_.log_key->Verifier());
-    if (!seen.ok() || !log_->CheckRemembered(*seen).ok()) {
-      LogError(
-          "site `" + site->text() +
-          "` remembers a head that this log does not contain: this log was restored or changed");
-      return Refuse(Reason::kLogHead);
-    }
-    if (seen->size > 0) {
-      StatusOr<std::vector<Digest>> proof =
-          log_->ConsistencyProof(seen->size, head->checkpoint.size);
-      if (!proof.ok()) {
-        return Refuse(Reason::kLogHead);
-      }
-      welcome.consistency = *std::move(proof);
-    }
-  }
-  welcome.head = head->note;
-  if (*witnessed) {
-    welcome.witnessed_size = (*witnessed)->size;
-    welcome.witnessed_root = (*witnessed)->root;
-  }
-
-  if (live != nullptr) {
+  if (Session* live = FindSession(*site)) {
     live->port->End(Refuse(Reason::kSuperseded));
   }
-  known_.insert_or_assign(*site,
-                          KnownSite{.row = row, .policy = *std::move(policy), .entry = entry});
+  known_.insert_or_assign(
+      *site, KnownSite{.row = {.instance = hello.instance, .statement = hello.policy_statement},
+                       .policy = *std::move(policy),
+                       .entry = entry});
   sessions_.insert_or_assign(*site,
                              Session{.port = std::move(port),
                                      .entry = entry,
                                      .datasets = {hello.datasets.begin(), hello.datasets.end()},
                                      .instance = hello.instance,
-                                     .told_head_size = head->checkpoint.size});
+                                     .told_head_size = head_size});
   LogInfo("site `" + site->text() + "` (" + entry.jurisdiction + ") connected");
   return welcome;
 }
