@@ -56,7 +56,8 @@ class ControlStream {
   // kResourceExhausted (1024 messages are waiting: the aggregator does not read),
   // kInvalidArgument (the message itself would be refused: our bug, caught before it leaves).
   virtual Status Send(const v1::SiteMessage& message) = 0;
-  // Sends what is queued, for at most two seconds, then ends the stream; OnClosed follows.
+  // Sends what is queued, then ends the stream; OnClosed follows. The destructor does the same, and
+  // breaks the stream off after two seconds.
   virtual void Close() = 0;
 };
 
@@ -79,7 +80,7 @@ class FederationClient {
   // Who the aggregator is, by its certificate.
   virtual crypto::PeerIdentity Server() const = 0;
 
-  // Opens the stream. The listener outlives it. Nothing is sent yet: Send a Hello.
+  // Opens the stream. The listener and this client outlive it. Nothing is sent yet: Send a Hello.
   virtual std::unique_ptr<ControlStream> OpenControl(ControlListener& listener) = 0;
 
   // Fetches a blob into memory: destination.size() == blob.size_bytes(). `have_bytes` says how much
@@ -92,8 +93,8 @@ class FederationClient {
                            std::uint64_t& have_bytes, const CallLimits& limits) = 0;
 
   // Submits one update: header, then the bytes from where the aggregator wants to go on.
-  // `on_progress`, which may be absent, is called with the end of what has been handed to the
-  // connection, after each chunk: bytes above it have certainly not left. A refusal is an answer,
+  // `on_progress`, which may be absent, is called before each chunk with the end of that chunk:
+  // bytes at and above it have certainly not left. A refusal is an answer,
   // not an error. Errors: kInvalidArgument (the header does not fit the bytes, or the answer is not
   // in the protocol), kUnavailable and others of the connection: submit again, it resumes.
   virtual StatusOr<SubmitAnswer> SubmitUpdate(

@@ -60,13 +60,16 @@ class PeerVerifier {
   StatusOr<crypto::PeerIdentity> Verify(std::string_view leaf_pem, std::string_view chain_pem);
 
   // In a handler: the identity of the caller, from the certificate of the connection. The path is
-  // verified again the first time a certificate is seen; dates and the rule every time.
-  // Errors: kUnauthenticated, or what the rule said.
-  StatusOr<crypto::PeerIdentity> PeerOf(const grpc::ServerContextBase& context);
+  // verified again the first time a certificate is seen; dates, the role the call wants and the
+  // rule every time. Counts refusals too. Errors: kUnauthenticated, kPermissionDenied (another
+  // role), or what the rule said.
+  StatusOr<crypto::PeerIdentity> PeerOf(const grpc::ServerContextBase& context, crypto::Role role);
 
   // Refusals so far, and the last one (OK if there was none).
   std::uint64_t Refusals() const { return refusals_; }
   Status LastRefusal() const;
+  // The peer admitted last at a handshake; empty if there was none.
+  crypto::PeerIdentity LastPeer() const;
 
  private:
   StatusOr<crypto::PeerIdentity> Check(const std::string& chain_pem);
@@ -81,11 +84,12 @@ class PeerVerifier {
 
   mutable Mutex mutex_;
   Status last_refusal_ GUARDED_BY(mutex_);
+  crypto::PeerIdentity last_peer_ GUARDED_BY(mutex_);
   // By the whole chain, not by the serial number: a serial is only unique within one authority.
   std::map<std::string, crypto::PeerIdentity, std::less<>> verified_ GUARDED_BY(mutex_);
 };
 
-// TLS credentials of gRPC for the identity, with the verifier in the handshake. The server requires
+// Credentials of gRPC for the identity, with the verifier in the handshake. The server requires
 // a certificate of its client. shared_ptr: gRPC keeps the verifier as long as it keeps connections.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
     const TlsIdentity& identity, std::shared_ptr<PeerVerifier> verifier);
