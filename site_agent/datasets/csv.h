@@ -42,13 +42,15 @@ class CsvReader {
   std::uint64_t Line() const { return record_line_; }
 
  private:
-  StatusOr<int> Peek();  // a byte, or -1 at the end
-  void Advance();
-  void EndLine(int first);
-  StatusOr<bool> ReadRecord(std::vector<std::string>& cells);
+  int Peek();  // the next byte; -1 at the end, and after an error of the source (in error_)
+  bool Fill();
+  void Advance() { ++position_; }
+  void EndLine();
+  Status SkipByteOrderMark();
+  Status ReadRecord(std::vector<std::string>& cells);
   Status ReadCell(std::string& cell);
   Status ReadQuoted(std::string& cell);
-  Status SkipByteOrderMark();
+  Status CheckWidth(std::size_t num_cells);
   Status Fail(std::uint64_t line, std::string_view what) const;
 
   Source source_;
@@ -65,7 +67,7 @@ class CsvReader {
   std::uint64_t record_line_ = 1;
   std::uint64_t empty_line_ = 0;  // the first of a run of empty lines, 0 if none is open
   std::size_t num_columns_ = 0;   // of the header, 0 before it
-  Status status_;
+  Status error_;
 };
 
 // Sources: a whole text in memory (borrowed), and a file. Errors of the second: as ReadFile.

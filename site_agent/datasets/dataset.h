@@ -28,8 +28,7 @@ struct Rows {
 struct RowCounts {
   std::uint64_t read = 0;
   std::uint64_t used = 0;
-  std::uint64_t dropped_missing = 0;  // a missing feature, under the rule that drops such rows
-  std::uint64_t dropped_no_label = 0;
+  std::uint64_t dropped = 0;  // a column of the job is missing, where the site drops such rows
 };
 
 struct LoadedDataset {
@@ -46,8 +45,8 @@ struct LoadedDataset {
 // Types the columns that the schema names. Refuses (kDatasetInvalid, rows_refused = rows with at
 // least one fault) a column that is not there (listing those found, invisible bytes shown), a cell
 // that is not a number in the declared form, a number outside the declared range, a label that the
-// schema does not declare, or a column with a range but no such feature cell fitting it. All rows
-// are looked at before it refuses; the local lines name the first 20 faults.
+// schema does not declare or that is missing in a row that is kept. All rows are looked
+// at before it refuses; the local lines name the first 20 faults.
 Outcome<LoadedDataset> BuildDataset(const Table& table, const contracts::SchemaContract& schema,
                                     const ReadOptions& options = {});
 
