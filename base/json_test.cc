@@ -44,7 +44,7 @@ TEST_CASE("PrintJson: short escapes where there are some, lower-case \\u00xx els
 
 TEST_CASE("ParseJson: what the subset does not have is refused") {
   struct Case {
-    const char* name;
+    std::string name;
     std::string text;
   };
   const Case cases[] = {
@@ -151,7 +151,7 @@ TEST_CASE("JsonReader: reads a closed object") {
 
 TEST_CASE("JsonReader: the first error names the field and what it must be") {
   struct Case {
-    const char* name;
+    std::string name;
     void (*read)(JsonReader&);
     const char* want;
   };

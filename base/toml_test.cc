@@ -69,7 +69,7 @@ TEST_CASE("TomlDocument: a whole number serves where a decimal is wanted, and no
 
 TEST_CASE("TomlDocument: errors name file, line, column and field") {
   struct Case {
-    const char* name;
+    std::string name;
     void (*read)(TomlTable&);
     const char* want;
   };
@@ -177,7 +177,7 @@ TEST_CASE("TomlDocument: times with an offset or without a zone are refused") {
 TEST_CASE("TomlDocument: what is not TOML is refused with its place") {
   struct Case {
     const char* text;
-    const char* place;
+    std::string place;
   };
   const Case cases[] = {{"a = \n", "f.toml:1:"},         {"a = 1\na = 2\n", "f.toml:2:"},
                         {"\n\nb = [1, \n", "f.toml:"},   {"a = NO\n", "f.toml:1:"},
