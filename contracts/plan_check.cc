@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -163,9 +164,14 @@ std::string RowLimit(double per_row, const Plan& plan) {
   return rows >= 1 ? std::to_string(static_cast<std::int64_t>(rows)) : std::string("none at all");
 }
 
-// The overflow rule of the statistics grid, for one input.
-std::optional<Fault> FindStatisticsOverflow(const Plan& plan, std::size_t input,
-                                            const InputOrigin& origin) {
+// The overflow rule of the statistics grid. It is checked for the input with the widest range, so
+// that the limit named is one that helps.
+std::optional<Fault> FindStatisticsOverflow(const Plan& plan,
+                                            const std::vector<InputOrigin>& origins) {
+  const std::vector<double>& ranges = plan.normalisation.ranges;
+  const auto input = static_cast<std::size_t>(
+      std::distance(ranges.begin(), std::max_element(ranges.begin(), ranges.end())));
+  const InputOrigin& origin = origins[input];
   const std::int64_t most = (kGridLimit - 1) / plan.update.max_sites;
   if (plan.StatisticsSumMaxLevel(input) <= most && plan.StatisticsSquaresMaxLevel(input) <= most) {
     return std::nullopt;
@@ -215,11 +221,8 @@ std::optional<Fault> FindNormalisationFault(const Plan& plan) {
       return Fault{"feature", origins[i].feature, "offset",
                    "and `range` of a category are 0 and 1; leave them out"};
     }
-    if (std::optional<Fault> fault = FindStatisticsOverflow(plan, i, origins[i])) {
-      return fault;
-    }
   }
-  return std::nullopt;
+  return FindStatisticsOverflow(plan, origins);
 }
 
 std::optional<Fault> FindUpdateFault(const Plan& plan) {

@@ -1,0 +1,176 @@
+// Schema contracts, and the descriptions of tables at sites.
+#include "contracts/dataset.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+
+namespace domicile::contracts {
+namespace {
+
+constexpr std::string_view kDescription = R"([dataset]
+alias = "heart"
+version = "2026-11"
+files = ["cleveland.csv", "/data/more.csv"]
+delimiter = ";"
+decimal_mark = ","
+grouping = "."
+missing = ["?"]
+unique_key = "id"
+group_id = "patient"
+rows_with_missing = "drop"
+test_every = 3
+
+[[column]]
+name = "chol"
+missing = ["NA"]
+min = 0
+max = 1000
+
+[[column]]
+name = "größe"
+)";
+
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string copy(text);
+  const std::size_t at = copy.find(from);
+  REQUIRE(at != std::string::npos);
+  return copy.replace(at, from.size(), to);
+}
+
+TEST_CASE("Dataset description: every field is read") {
+  const StatusOr<DatasetDescription> parsed =
+      ParseDatasetDescription(kDescription, "/etc/domicile/heart.toml");
+
+  INFO(ToString(parsed.status()));
+  REQUIRE(parsed.ok());
+  CHECK(parsed->alias.text() == "heart");
+  CHECK(parsed->version == "2026-11");
+  CHECK(parsed->files == std::vector<std::string>{"/etc/domicile/cleveland.csv", "/data/more.csv"});
+  CHECK(parsed->delimiter == ';');
+  CHECK(parsed->decimal_mark == ',');
+  CHECK(parsed->grouping == '.');
+  CHECK(parsed->missing == std::vector<std::string>{"", "?"});
+  CHECK(parsed->unique_key == "id");
+  CHECK(parsed->group_id == "patient");
+  CHECK(parsed->rows_with_missing == RowsWithMissing::kDrop);
+  CHECK(parsed->test_every == 3);
+  REQUIRE(parsed->columns.size() == 2);
+  CHECK(parsed->columns[0] ==
+        ColumnDescription{"chol", std::vector<std::string>{"", "NA"}, 0.0, 1000.0});
+  CHECK(parsed->columns[1] == ColumnDescription{"größe", {}, {}, {}});
+}
+
+TEST_CASE("Dataset description: by default only the empty cell is missing, and nothing is a key") {
+  const StatusOr<DatasetDescription> parsed = ParseDatasetDescription(
+      "[dataset]\nalias = \"x\"\nversion = \"1\"\nfiles = [\"a.csv\"]\n", "d.toml");
+
+  REQUIRE(parsed.ok());
+  CHECK(parsed->missing == std::vector<std::string>{""});
+  CHECK(parsed->delimiter == ',');
+  CHECK(parsed->decimal_mark == '.');
+  CHECK_FALSE(parsed->grouping.has_value());
+  CHECK_FALSE(parsed->unique_key.has_value());
+  CHECK_FALSE(parsed->group_id.has_value());
+  CHECK(parsed->rows_with_missing == RowsWithMissing::kKeep);
+  CHECK(parsed->test_every == 0);
+  CHECK(parsed->columns.empty());
+}
+
+TEST_CASE("Dataset description: what is wrong is named with its place") {
+  struct Case {
+    std::string name;
+    const char* from;
+    const char* to;
+    const char* want;
+  };
+  const Case cases[] = {
+      {"alias", "\"heart\"", "\"Heart\"", "d.toml:2:9: `dataset.alias` is wrong: `Heart` is not a"},
+      {"version", "\"2026-11\"", "\"\"", "d.toml:3:11: `dataset.version` must be"},
+      {"no files", "[\"cleveland.csv\", \"/data/more.csv\"]", "[]",
+       "`dataset.files` must name 1 to"},
+      {"file twice", "\"/data/more.csv\"", "\"cleveland.csv\"",
+       "`dataset.files` names a file twice"},
+      {"delimiter", "delimiter = \";\"", "delimiter = \"ab\"",
+       "`dataset.delimiter` must be one of"},
+      {"letter as delimiter", "delimiter = \";\"", "delimiter = \"e\"",
+       "`dataset.delimiter` must be"},
+      {"decimal mark", "decimal_mark = \",\"", "decimal_mark = \";\"",
+       "`dataset.decimal_mark` must"},
+      {"grouping is the decimal mark", "grouping = \".\"", "grouping = \",\"",
+       "`dataset.grouping` must differ"},
+      {"grouping by digits", "grouping = \".\"", "grouping = \"0\"",
+       "`dataset.grouping` must be one"},
+      {"grouping is the delimiter", "delimiter = \";\"\ndecimal_mark = \",\"\ngrouping = \".\"",
+       "delimiter = \",\"\ngrouping = \",\"", "`dataset.grouping` must differ"},
+      {"key and group", "group_id = \"patient\"", "group_id = \"id\"", "`dataset.group_id` is the"},
+      {"key", "unique_key = \"id\"", "unique_key = \"i\\rd\"",
+       "`dataset.unique_key` is not the name"},
+      {"rows", "\"drop\"", "\"dorp\"", "`dataset.rows_with_missing` must be `keep` or `drop`"},
+      {"every row a test", "test_every = 3", "test_every = 1", "would hold out every row"},
+      {"bounds", "min = 0", "min = 1001", "`column[0].min` is above `max`"},
+      {"column twice", "name = \"größe\"", "name = \"chol\"",
+       "`column[1].name` describes a column"},
+      {"unknown key", "max = 1000", "maximum = 1000", "unknown key `column.maximum`"},
+      {"misspelt", "unique_key =", "uniqe_key =", "did you mean `dataset.unique_key`?"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const StatusOr<DatasetDescription> parsed =
+        ParseDatasetDescription(Replaced(kDescription, c.from, c.to), "d.toml");
+    CHECK(parsed.status().code() == StatusCode::kInvalidArgument);
+    const std::string message(Message(parsed.status()));
+    CAPTURE(message);
+    CHECK(message.find("d.toml:") == 0);
+    CHECK(message.find(c.want) != std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "Schema contract: the number and order of classes come from the job, not from any table") {
+  SchemaContract schema;
+  schema.features = {{"f1", FeatureKind::kNumber, false, {}},
+                     {"ward", FeatureKind::kCategory, false, {"NA", "Null"}}};
+  schema.label = {"label", {}, {"benign", "malignant", "unclear"}};
+
+  CHECK(schema.label.NumClasses() == 3);
+  CHECK(schema.InputNames() == std::vector<std::string>{"f1", "ward=NA", "ward=Null"});
+  CHECK(SchemaFromJson(ToJson(schema)).value() == schema);
+  schema.label = {"label", 2.5, {}};
+  CHECK(schema.label.NumClasses() == 2);
+  CHECK(SchemaFromJson(ToJson(schema)).value() == schema);
+}
+
+TEST_CASE("SchemaFromJson: a schema that does not hold together is refused") {
+  struct Case {
+    std::string name;
+    const char* json;
+    const char* want;
+  };
+  const Case cases[] = {
+      {"no features", R"({"features":[],"label":{"classes":["a","b"],"column":"y"}})",
+       "schema: `feature` must be 1 to"},
+      {"empty label", R"({"features":[{"column":"x","kind":"number"}],"label":{"column":"y"}})",
+       "`schema.label.classes` is missing"},
+      {"unknown kind", R"({"features":[{"column":"x","kind":"text"}],"label":{"column":"y"}})",
+       "`schema.features[0].kind` must be one of"},
+      {"threshold as a number",
+       R"({"features":[{"column":"x","kind":"number"}],"label":{"column":"y","positive_above":0}})",
+       "`schema.label.positive_above` must be a string"},
+      {"label among features",
+       R"({"features":[{"column":"y","kind":"number"}],"label":{"column":"y","positive_above":"0"}})",
+       "`label.column` is also a feature"},
+      {"list", "[]", "`schema` must be an object"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const StatusOr<SchemaContract> schema = SchemaFromJson(*ParseJson(c.json));
+    CHECK(schema.status().code() == StatusCode::kInvalidArgument);
+    CHECK(Message(schema.status()).find(c.want) != std::string_view::npos);
+  }
+}
+
+}  // namespace
+}  // namespace domicile::contracts
