@@ -184,7 +184,7 @@ TEST_CASE("Grid: a plan that is accepted cannot overflow, and one that could is 
     // Magnitudes rather than values, so that both answers are common.
     plan.update.clip_l2 = std::ldexp(PickDecimal(1, 2), Pick(0, 18));
     plan.update.scale_bits = Pick(0U, 48U);
-    plan.update.max_weight = (2U << Pick(0U, 30U)) - 1U - Pick(0U, 1U);
+    plan.update.max_weight = (2U << Pick(0U, 30U)) - 1U;
     plan.update.max_sites = (2U << Pick(0U, 12U)) - 1U;
     plan.rounds.quorum = 1;
     plan.normalisation.enabled = false;
