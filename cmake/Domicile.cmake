@@ -73,6 +73,7 @@ function(domicile_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} domicile_flags)
+  target_compile_definitions(${name} PRIVATE DOMICILE_VERSION="${PROJECT_VERSION}")
   add_dependencies(programs ${name})
 endfunction()
 

@@ -122,6 +122,7 @@ class Coordinator {
   // The last leaf of this run.
   void LogStopped();
   std::uint64_t Starts() const { return store_.Starts(); }
+  const contracts::Identity& Self() const { return identity_; }
 
  private:
   struct Session {
