@@ -27,7 +27,11 @@ Status CheckExtends(const crypto::Checkpoint& last, const crypto::Checkpoint& sh
   if (smaller.size == larger.size) {
     return smaller.root == larger.root ? OkStatus() : Forked(last, shown);
   }
-  if (smaller.size != 0 && proof.empty()) {
+  if (smaller.size == 0) {
+    // Every log extends the empty one; RFC 9162 has no proof for it.
+    return smaller.root == crypto::EmptyRoot() ? OkStatus() : Forked(last, shown);
+  }
+  if (proof.empty()) {
     return Error(StatusCode::kFailedPrecondition,
                  "log `" + last.origin + "`: a consistency proof from " +
                      std::to_string(smaller.size) + " to " + std::to_string(larger.size) +

@@ -19,11 +19,11 @@ namespace domicile::audit {
 // Digests of the policies a decision was made under. A zero digest is left out; `effective` is
 // required.
 struct PolicyDigests {
-  Digest effective;
-  Digest federation;
-  Digest aggregator;
-  Digest site;
-  Digest facts;
+  Digest effective = {};
+  Digest federation = {};
+  Digest aggregator = {};
+  Digest site = {};
+  Digest facts = {};
   friend bool operator==(const PolicyDigests&, const PolicyDigests&) = default;
 };
 
