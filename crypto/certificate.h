@@ -98,6 +98,9 @@ StatusOr<PeerIdentity> VerifyPeerCertificate(std::string_view chain_pem, std::st
 // and the names found with their kinds.
 Status CheckHost(std::string_view leaf_pem, std::string_view host);
 
+// Whether a host is an IPv4 or IPv6 address, and so looked for among the IP names.
+bool IsAddress(std::string_view host);
+
 // What a certificate says, of which nothing is verified.
 struct CertificateFacts {
   SpiffeName spiffe;

@@ -57,6 +57,8 @@ Status Refuse(std::string_view host, bool is_address, const std::vector<SubjectN
 
 }  // namespace
 
+bool IsAddress(std::string_view host) { return !internal::ParseAddress(host).empty(); }
+
 Status CheckHost(std::string_view leaf_pem, std::string_view host) {
   const auto chain = internal::ParseCertificates(leaf_pem, "server certificate");
   if (!chain.ok()) {
