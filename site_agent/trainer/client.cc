@@ -92,9 +92,9 @@ class Exchange {
         deadline = std::chrono::steady_clock::now() + cancel_timeout;
         RETURN_IF_ERROR(socket_.Send(EncodeFrame(CancelMessage{})));
       } else if (waited == Waited::kReadable) {
-        ASSIGN_OR_RETURN(std::optional<TaskOutcome> outcome, ReadAnswer(progress));
-        if (outcome) {
-          return *std::move(outcome);
+        RETURN_IF_ERROR(ReadAnswer(progress));
+        if (ended_) {
+          return std::move(outcome_);
         }
       }
     }
@@ -108,9 +108,7 @@ class Exchange {
     return socket_.Send(EncodeFrame(task));
   }
 
-  // Empty: only progress so far.
-  StatusOr<std::optional<TaskOutcome>> ReadAnswer(
-      const std::function<void(std::uint32_t)>& progress) {
+  Status ReadAnswer(const std::function<void(std::uint32_t)>& progress) {
     ASSIGN_OR_RETURN(TrainerMessage message,
                      ReadMessage(socket_, MaxResultBytes(plan_, request_.phase)));
     if (const auto* percent = std::get_if<ProgressMessage>(&message)) {
@@ -122,14 +120,16 @@ class Exchange {
       if (progress) {
         progress(last_percent_);
       }
-      return std::optional<TaskOutcome>();
+      return OkStatus();
     }
+    ended_ = true;
     if (const auto* failed = std::get_if<FailedMessage>(&message)) {
-      return std::optional<TaskOutcome>(*failed);
+      outcome_ = *failed;
+      return OkStatus();
     }
     if (auto* result = std::get_if<ResultMessage>(&message)) {
-      ASSIGN_OR_RETURN(TaskResult checked, ToTaskResult(plan_, request_, *std::move(result)));
-      return std::optional<TaskOutcome>(std::move(checked));
+      ASSIGN_OR_RETURN(outcome_, ToTaskResult(plan_, request_, std::move(*result)));
+      return OkStatus();
     }
     return Error(StatusCode::kInvalidArgument,
                  "trainer socket: a message that does not answer a task");
@@ -139,6 +139,8 @@ class Exchange {
   const contracts::Plan& plan_;
   const TaskRequest& request_;
   std::uint32_t last_percent_ = 0;
+  bool ended_ = false;
+  TaskOutcome outcome_ = FailedMessage{};  // meaningful once it has ended
 };
 
 }  // namespace

@@ -14,12 +14,6 @@ constexpr std::int64_t kLargest = kLargestJsonInteger;
 constexpr std::array<std::string_view, 7> kArrayNames = {
     "count", "sum", "sum_squares", "correct", "class_counts", "loss_sum_micro", "histogram"};
 
-// A message with the lengths of its arrays, whose values are in the payload.
-struct Head {
-  TrainerMessage message;
-  std::vector<std::uint64_t> lengths;
-};
-
 Digest ReadDigest(JsonReader& reader, std::string_view key) {
   StatusOr<Digest> digest = ParseDigest(reader.String(key));
   if (!digest.ok()) {
@@ -45,7 +39,7 @@ contracts::PhaseKind ReadPhase(JsonReader& reader) {
   return contracts::PhaseKind::kNone;
 }
 
-StatusOr<Head> ReadHello(JsonReader& reader) {
+StatusOr<TrainerMessage> ReadHello(JsonReader& reader) {
   HelloMessage hello;
   for (const Json& version : reader.Array("versions")) {
     const std::int64_t* number = version.TryInt();
@@ -80,10 +74,10 @@ StatusOr<Head> ReadHello(JsonReader& reader) {
   hello.landlock_abi = static_cast<std::uint32_t>(reader.Int("landlock_abi", 0, 1000));
   hello.canary = static_cast<std::uint32_t>(reader.Int("canary", 0, 1'000'000));
   RETURN_IF_ERROR(reader.Finish());
-  return Head{std::move(hello), {}};
+  return TrainerMessage(std::move(hello));
 }
 
-StatusOr<Head> ReadTask(JsonReader& reader) {
+StatusOr<TrainerMessage> ReadTask(JsonReader& reader) {
   TaskMessage task;
   reader.Int("v", kTrainerProtocol, kTrainerProtocol);
   const StatusOr<JobId> job = JobId::Parse(reader.String("job"));
@@ -100,7 +94,7 @@ StatusOr<Head> ReadTask(JsonReader& reader) {
   task.base_model = ReadDigest(reader, "base_model");
   task.model = ReadDigest(reader, "model");
   RETURN_IF_ERROR(reader.Finish());
-  return Head{std::move(task), {}};
+  return TrainerMessage(std::move(task));
 }
 
 // [["count", 13], ...]: names from the closed list, each once, and their lengths.
@@ -132,9 +126,9 @@ void ReadArrays(JsonReader& reader, std::uint64_t payload_bytes, ResultMessage& 
   }
 }
 
-StatusOr<Head> ReadResult(JsonReader& reader, std::uint64_t payload_bytes) {
+StatusOr<TrainerMessage> ReadResult(JsonReader& reader, std::uint64_t payload_bytes,
+                                    std::vector<std::uint64_t>& lengths) {
   ResultMessage result;
-  std::vector<std::uint64_t> lengths;
   result.phase = ReadPhase(reader);
   result.rows = ReadCount(reader, "rows");
   if (result.phase == contracts::PhaseKind::kTrain) {
@@ -149,10 +143,10 @@ StatusOr<Head> ReadResult(JsonReader& reader, std::uint64_t payload_bytes) {
     }
   }
   RETURN_IF_ERROR(reader.Finish());
-  return Head{std::move(result), std::move(lengths)};
+  return TrainerMessage(std::move(result));
 }
 
-StatusOr<Head> ReadFailed(JsonReader& reader) {
+StatusOr<TrainerMessage> ReadFailed(JsonReader& reader) {
   FailedMessage failed;
   const auto reason =
       policy::ReasonFromNumber(static_cast<std::uint32_t>(reader.Int("reason", 1, 65535)));
@@ -163,10 +157,12 @@ StatusOr<Head> ReadFailed(JsonReader& reader) {
     reader.Fail("reason", "is not in the list of reason codes");
   }
   RETURN_IF_ERROR(reader.Finish());
-  return Head{failed, {}};
+  return TrainerMessage(failed);
 }
 
-StatusOr<Head> ReadHead(std::string_view text, std::uint64_t payload_bytes) {
+// `lengths` gets those of a result's arrays, whose values are in the payload.
+StatusOr<TrainerMessage> ReadHead(std::string_view text, std::uint64_t payload_bytes,
+                                  std::vector<std::uint64_t>& lengths) {
   StatusOr<Json> json = ParseJson(text);
   if (!json.ok()) {
     return Annotate(json.status(), "trainer socket");
@@ -191,17 +187,17 @@ StatusOr<Head> ReadHead(std::string_view text, std::uint64_t payload_bytes) {
   if (*type == "progress") {
     const ProgressMessage progress = {static_cast<std::uint32_t>(reader.Int("percent", 0, 100))};
     RETURN_IF_ERROR(reader.Finish());
-    return Head{progress, {}};
+    return TrainerMessage(progress);
   }
   if (*type == "result") {
-    return ReadResult(reader, payload_bytes);
+    return ReadResult(reader, payload_bytes, lengths);
   }
   if (*type == "failed") {
     return ReadFailed(reader);
   }
   if (*type == "cancel") {
     RETURN_IF_ERROR(reader.Finish());
-    return Head{CancelMessage{}, {}};
+    return TrainerMessage(CancelMessage{});
   }
   return Error(StatusCode::kInvalidArgument, "trainer socket: a message of unknown `type`");
 }
@@ -209,29 +205,33 @@ StatusOr<Head> ReadHead(std::string_view text, std::uint64_t payload_bytes) {
 }  // namespace
 
 StatusOr<TrainerMessage> DecodeHead(std::string_view json, std::uint64_t payload_bytes) {
-  ASSIGN_OR_RETURN(Head head, ReadHead(json, payload_bytes));
-  return std::move(head.message);
+  std::vector<std::uint64_t> lengths;
+  return ReadHead(json, payload_bytes, lengths);
 }
 
 StatusOr<TrainerMessage> DecodeMessage(std::string_view json, Bytes payload) {
-  ASSIGN_OR_RETURN(Head head, ReadHead(json, payload.size()));
-  if (auto* task = std::get_if<TaskMessage>(&head.message)) {
+  std::vector<std::uint64_t> lengths;
+  StatusOr<TrainerMessage> message = ReadHead(json, payload.size(), lengths);
+  if (!message.ok()) {
+    return message;
+  }
+  if (auto* task = std::get_if<TaskMessage>(&*message)) {
     task->model_file = std::move(payload);
-  } else if (auto* result = std::get_if<ResultMessage>(&head.message)) {
+  } else if (auto* result = std::get_if<ResultMessage>(&*message)) {
     if (result->phase == contracts::PhaseKind::kTrain) {
       result->tensors = std::move(payload);
     }
     ByteSpan left = payload;
     for (std::size_t i = 0; i < result->arrays.size(); ++i) {
       std::vector<std::int64_t>& values = result->arrays[i].values;
-      values.reserve(head.lengths[i]);
-      for (std::uint64_t n = 0; n < head.lengths[i]; ++n) {
+      values.reserve(lengths[i]);
+      for (std::uint64_t n = 0; n < lengths[i]; ++n) {
         values.push_back(static_cast<std::int64_t>(ReadU64(left)));
         left = left.subspan(8);
       }
     }
   }
-  return std::move(head.message);
+  return message;
 }
 
 }  // namespace domicile::site_agent

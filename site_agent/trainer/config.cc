@@ -1,0 +1,154 @@
+#include "site_agent/trainer/config.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/toml.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+constexpr std::uint64_t kMaxDescriptionBytes = std::uint64_t{1} << 20U;
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 40U;
+
+void ReadApprovers(TomlTable& table, TrainerConfig& config) {
+  for (const std::string& text : table.Strings("approvers")) {
+    StatusOr<crypto::NoteVerifier> key = crypto::NoteVerifier::Parse(text);
+    if (!key.ok()) {
+      table.Merge("approvers", key.status());
+      return;
+    }
+    const bool known = std::any_of(config.approvers.begin(), config.approvers.end(),
+                                   [&](const auto& other) { return other.name() == key->name(); });
+    if (known) {
+      table.Fail("approvers", "names one person twice: each approver signs with one key");
+      return;
+    }
+    config.approvers.push_back(*std::move(key));
+  }
+  config.approvals = static_cast<std::size_t>(table.Int("approvals", 1, 100));
+  if (config.approvals > config.approvers.size()) {
+    table.Fail("approvals", "asks for more signatures than there are approvers");
+  }
+}
+
+void ReadSocketMode(TomlTable& table, TrainerConfig& config) {
+  const std::string mode = table.TryString("socket_mode").value_or("0600");
+  if (mode != "0600" && mode != "0660") {
+    table.Fail("socket_mode", "must be \"0600\" or \"0660\"");
+  }
+  config.socket_mode = mode == "0660" ? 0660 : 0600;
+}
+
+void ReadTrainer(TomlTable table, std::string_view file, TrainerConfig& config) {
+  config.federation = table.String("federation");
+  if (config.federation.empty()) {
+    table.Fail("federation", "must be the federation's trust domain");
+  }
+  const StatusOr<SiteId> site = SiteId::Parse(table.String("site"));
+  if (site.ok()) {
+    config.site = *site;
+  } else {
+    table.Merge("site", site.status());
+  }
+  config.state = ResolveBeside(file, table.String("state"));
+  config.socket = ResolveBeside(file, table.String("socket"));
+  ReadSocketMode(table, config);
+  for (const std::string& dataset : table.Strings("datasets")) {
+    config.datasets.push_back(ResolveBeside(file, dataset));
+  }
+  if (config.datasets.empty()) {
+    table.Fail("datasets", "must name at least one dataset description");
+  }
+  ReadApprovers(table, config);
+  if (const auto output = table.TryString("output")) {
+    config.output = ResolveBeside(file, *output);
+  }
+  if (const auto bytes = table.TryInt("output_bytes", 4096, kLargestSize)) {
+    config.output_bytes = static_cast<std::uint64_t>(*bytes);
+  }
+}
+
+void ReadCompute(TomlTable table, TrainerConfig& config) {
+  const std::string strategy = table.TryString("strategy").value_or("one_device");
+  if (strategy != "one_device" && strategy != "mirrored") {
+    table.Fail("strategy", "must be \"one_device\" or \"mirrored\"");
+  }
+  config.strategy.kind =
+      strategy == "mirrored" ? models::StrategyKind::kMirrored : models::StrategyKind::kOneDevice;
+  const auto threads = static_cast<std::size_t>(table.TryInt("threads", 0, 1024).value_or(0));
+  config.strategy.threads =
+      threads != 0 ? threads
+                   : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1024);
+  const auto replicas = table.TryInt("replicas", 1, 1024);
+  if (replicas && strategy != "mirrored") {
+    table.Fail("replicas", "belongs to strategy \"mirrored\"");
+  }
+  config.strategy.replicas =
+      strategy == "mirrored" ? static_cast<std::size_t>(replicas.value_or(2)) : 1;
+}
+
+}  // namespace
+
+StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_view file) {
+  ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(toml, file));
+  TomlTable root = document.Root();
+  TrainerConfig config;
+  ReadTrainer(root.Table("trainer"), file, config);
+  if (auto compute = root.TryTable("compute")) {
+    ReadCompute(*std::move(compute), config);
+  } else {
+    config.strategy.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1024);
+  }
+  if (auto sandbox = root.TryTable("sandbox")) {
+    if (sandbox->TryString("network").value_or("none") != "none") {
+      sandbox->Fail("network", "must be \"none\": this version offers no other");
+    }
+  }
+  if (auto limits = root.TryTable("limits")) {
+    if (const auto bytes = limits->TryInt("model_bytes", 1024, kLargestSize)) {
+      config.model_bytes = static_cast<std::uint64_t>(*bytes);
+    }
+  }
+  RETURN_IF_ERROR(document.Finish());
+  return config;
+}
+
+StatusOr<TrainerConfig> ReadTrainerConfig(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxDescriptionBytes));
+  return ParseTrainerConfig(text, path);
+}
+
+StatusOr<std::vector<contracts::DatasetDescription>> ReadDescriptions(const TrainerConfig& config) {
+  std::vector<contracts::DatasetDescription> descriptions;
+  for (const std::string& path : config.datasets) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxDescriptionBytes));
+    ASSIGN_OR_RETURN(contracts::DatasetDescription description,
+                     contracts::ParseDatasetDescription(text, path));
+    for (const contracts::DatasetDescription& other : descriptions) {
+      if (other.alias == description.alias) {
+        return Error(StatusCode::kInvalidArgument,
+                     "`" + path + "`: another description has the alias `" +
+                         description.alias.text() + "` too; an alias names one dataset");
+      }
+    }
+    descriptions.push_back(std::move(description));
+  }
+  return descriptions;
+}
+
+std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
+                                   const std::vector<contracts::DatasetDescription>& descriptions) {
+  std::vector<PathRule> rules = {{config.state, PathAccess::kWrite, true}};
+  for (const contracts::DatasetDescription& description : descriptions) {
+    for (const std::string& file : description.files) {
+      rules.push_back({file, PathAccess::kRead, true});
+    }
+  }
+  return rules;
+}
+
+}  // namespace domicile::site_agent

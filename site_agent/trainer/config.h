@@ -1,0 +1,48 @@
+// trainer.toml (docs/formats/trainer-config.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "contracts/dataset.h"
+#include "crypto/note.h"
+#include "models/strategy/strategy.h"
+#include "site_agent/sandbox/lockdown.h"
+
+namespace domicile::site_agent {
+
+// Paths are resolved beside the configuration file.
+struct TrainerConfig {
+  std::string federation;
+  SiteId site;
+  std::string state;  // folder
+  std::string socket;
+  unsigned socket_mode = 0600;
+  std::vector<std::string> datasets;  // description files
+  std::vector<crypto::NoteVerifier> approvers;
+  std::size_t approvals = 1;  // 1 .. approvers.size()
+  std::optional<std::string> output;
+  std::uint64_t output_bytes = std::uint64_t{16} << 20U;
+  models::StrategySpec strategy;
+  std::uint64_t model_bytes = std::uint64_t{2} << 30U;
+};
+
+// Errors: kInvalidArgument, "FILE:LINE:COLUMN: ...".
+StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_view file);
+// Also the errors of ReadFile.
+StatusOr<TrainerConfig> ReadTrainerConfig(const std::string& path);
+
+// The descriptions a configuration names. Errors: those of reading and parsing; kInvalidArgument
+// for two of one alias.
+StatusOr<std::vector<contracts::DatasetDescription>> ReadDescriptions(const TrainerConfig& config);
+
+// What the locked trainer may open: the data files to read, the state folder to write.
+std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
+                                   const std::vector<contracts::DatasetDescription>& descriptions);
+
+}  // namespace domicile::site_agent

@@ -1,0 +1,81 @@
+// The trainer service: tasks of the socket, verified by its own facts and run on its own data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "contracts/dataset.h"
+#include "crypto/secret.h"
+#include "models/safetensors.h"
+#include "site_agent/datasets/dataset.h"
+#include "site_agent/sandbox/lockdown.h"
+#include "site_agent/trainer/config.h"
+#include "site_agent/trainer/server.h"
+#include "site_agent/trainer/task_check.h"
+#include "site_agent/trainer/version_store.h"
+
+namespace domicile::site_agent {
+
+// What the process found out about itself before it opened the data.
+struct TrainerStart {
+  SandboxReport sandbox;
+  std::uint32_t canary = 0;  // ways out tried, all shut
+  Digest trainer;            // SHA-256 of the program file
+};
+
+// Details of failures go to the log of this process (base/log.h), never to the socket.
+class TrainerService final : public TaskHandler {
+ public:
+  // Reads all data; a dataset that cannot be read is logged and not offered. To be called in the
+  // locked process. The state folder must exist. Errors: kFailedPrecondition (another trainer has
+  // the state folder, or others may read its salt), kDataLoss (a salt of another length), those of
+  // files.
+  static StatusOr<std::unique_ptr<TrainerService>> Open(
+      const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
+      const TrainerStart& start, const Clock& clock, Random& random);
+
+  HelloMessage Hello() const override;
+  std::optional<FailedMessage> Admit(const TaskMessage& task, std::uint64_t payload_bytes) override;
+  std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task,
+                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 std::stop_token stop) override;
+
+ private:
+  using Ended = std::variant<ResultMessage, FailedMessage>;
+
+  TrainerService(TrainerConfig config, TrainerStart start, const Clock& clock, FileHandle lock,
+                 VersionStore versions);
+  void ReadData(const std::vector<contracts::DatasetDescription>& descriptions);
+  Ended RunChecked(const TaskMessage& task, const contracts::Plan& plan,
+                   const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+  Ended RunPhase(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
+                 const std::vector<models::NamedTensor>& model,
+                 const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+  // Counts and remembers, before the statistics are handed out. Errors: of the store.
+  StatusOr<std::optional<std::uint64_t>> HandOut(const Table& table);
+
+  TrainerConfig config_;
+  TrainerStart start_;
+  const Clock& clock_;
+  FileHandle lock_;
+  crypto::SecretBytes salt_;
+  std::vector<Table> tables_;
+  OwnFacts own_;
+
+  // Of the one task at a time (see TaskHandler).
+  VersionStore versions_;
+  std::string loaded_key_;  // alias and schema of `loaded_`
+  std::optional<LoadedDataset> loaded_;
+};
+
+}  // namespace domicile::site_agent
