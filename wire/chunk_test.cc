@@ -59,7 +59,10 @@ TEST_CASE("Chunk: what is encoded comes back, however the message is cut into pi
     const std::string message = Encode(form, offset, data);
     std::vector<ByteSpan> pieces;
     for (std::size_t at = 0; at < message.size();) {
-      const auto size = *rc::gen::inRange<std::size_t>(0, 9);
+      const auto size = *rc::gen::inRange<std::size_t>(1, 9);
+      if (size % 3 == 0) {
+        pieces.emplace_back();  // an empty slice is possible, too
+      }
       pieces.push_back(AsBytes(message).subspan(at, std::min(size, message.size() - at)));
       at += pieces.back().size();
     }
