@@ -224,8 +224,8 @@ void RunChecks(internal::Evaluation& evaluation) {
   evaluation.CheckContent();
   evaluation.CheckBorders();
   evaluation.CheckDocuments();
-  evaluation.CheckPlan();
   evaluation.CheckPayload();
+  evaluation.CheckPlan();
   evaluation.CheckContributors();
   evaluation.CheckSite();
 }

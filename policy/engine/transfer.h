@@ -86,10 +86,14 @@ struct Transfer {
   DatasetAlias dataset;
   // What is in it; at kOffer and kDataOpen: all that the plan will ask for.
   std::vector<UpdateKind> kinds;
-  View view = View::kNone;  // what `to` can see of this one site's contribution
+  // What `to` can see of this one site's contribution. Of a model, nothing can be: there it must be
+  // set but is not weighed, and `contributors` is.
+  View view = View::kNone;
   Purpose purpose = Purpose::kNone;
   PlanFacts plan;
-  // Who will get models: at kOffer and kDataOpen every party the plan's recipients stand for.
+  // Who will get models: every party the plan's recipients stand for. Wanted at kOffer and
+  // kDataOpen, checked at kEgress and kIngress if given; elsewhere not read, since `to` is the one
+  // who gets it.
   std::vector<Party> recipients;
 
   // Contributors of distinct organisations, without which a rule on numbers of sites cannot be

@@ -68,6 +68,13 @@ class BorderReader {
   }
 
  private:
+  // The entry is the rule to show.
+  static void Point(Ground& ground, const TransferGround& entry) {
+    ground.origin.rule =
+        "transfer to " + entry.to.text() + " by " + std::string(Code(entry.mechanism));
+    ground.origin.line = entry.line;
+  }
+
   bool Fits(const TransferGround& entry, Ground& ground) const {
     const Cover cover = Covers(entry.to, to_, facts_, now_, &used_);
     ground.is_unknown = ground.is_unknown || cover == Cover::kUnknown;
@@ -101,14 +108,15 @@ class BorderReader {
     if (now_ < fact.from_date) {
       return;  // decided, but not yet law
     }
-    used_.insert(fact.id);
     if (!fact.HoldsAt(now_) || now_ >= facts_.expires) {
       // A decision that fell matters to who relied on it.
+      used_.insert(fact.id);
       ground.has_expired_fact =
           ground.has_expired_fact || fact.kind == FactKind::kFreeFlow || ReliesOnAdequacy(stated);
       return;
     }
     if (fact.kind == FactKind::kFreeFlow) {
+      used_.insert(fact.id);
       ground.by_fact = true;
       return;
     }
@@ -117,8 +125,9 @@ class BorderReader {
       // A decision for certified importers only helps an importer that is named.
       const bool in_scope = fact.scope.empty() || !entry.importer.empty();
       if (entry.mechanism == Mechanism::kAdequacy && in_scope && Fits(entry, ground)) {
+        used_.insert(fact.id);
         ground.by_fact = true;
-        ground.origin.line = entry.line;
+        Point(ground, entry);
       }
     }
   }
@@ -127,7 +136,9 @@ class BorderReader {
     for (const TransferGround& entry : stated) {
       if (entry.mechanism != Mechanism::kAdequacy && Fits(entry, ground)) {
         ground.by_document = true;
-        ground.origin.line = ground.by_fact ? ground.origin.line : entry.line;
+        if (!ground.by_fact) {
+          Point(ground, entry);
+        }
       }
     }
   }
@@ -268,17 +279,23 @@ void Evaluation::CheckBorder(const Jurisdiction& from, const Party& to, bool rea
            RemedyFor(reason, border, ground.origin));
     }
   };
-  for (const auto& stated : terms_.grounds) {
-    bool is_export = false;
-    for (const Regime regime : Union(terms_.regimes)) {
-      if (reader.IsExport(regime)) {
-        is_export = true;
-        conclude(reader.Find(regime, stated), Code(regime));
+  // INVARIANT: each clause makes its own demands, so that one more policy can only add some. A
+  // regime that a second policy names must not satisfy what the first one's regimes leave open.
+  for (const auto& law : terms_.regimes) {
+    const bool is_export =
+        std::any_of(law.value.begin(), law.value.end(),
+                    [&reader](Regime regime) { return reader.IsExport(regime); });
+    for (const auto& stated : terms_.grounds) {
+      for (const Regime regime : law.value) {
+        if (reader.IsExport(regime)) {
+          conclude(reader.Find(regime, stated), Code(regime));
+        }
       }
-    }
-    // None of the dataset's laws holds where the bytes are: then a document must carry the border.
-    if (!is_export && from.Country() != place->Country()) {
-      conclude(reader.FindDocument(stated), "any law named for the dataset");
+      // None of the dataset's laws holds where the bytes are: then a document must carry the
+      // border.
+      if (!is_export && from.Country() != place->Country()) {
+        conclude(reader.FindDocument(stated), "any law named for the dataset");
+      }
     }
   }
 }
@@ -294,6 +311,9 @@ void Evaluation::CheckBorders() {
     if (const auto via = Jurisdiction::Parse(transfer_.via->jurisdiction); via.ok()) {
       CheckBorder(*via, transfer_.to, readable);
     }
+  }
+  if (!IsContribution()) {
+    return;
   }
   // The way back of the model, known before anything is computed.
   const StatusOr<Jurisdiction> hub = Jurisdiction::Parse(transfer_.to.jurisdiction);

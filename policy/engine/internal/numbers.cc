@@ -78,11 +78,7 @@ void Evaluation::CheckKinds() {
 
 void Evaluation::CheckView() {
   if (IsModel()) {
-    if (transfer_.view != View::kAggregateOnly) {
-      Deny(Reason::kView, {}, "a model that shows a single contribution is no aggregate",
-           "release models only as `aggregate_only`");
-    }
-    return;
+    return;  // a model is an aggregate: CheckContributors sees to that
   }
   WantAtMost(terms_.aggregator_view, transfer_.view, Reason::kView, "the receiver would see",
              "allow.aggregator_view");
@@ -134,10 +130,11 @@ void Evaluation::CheckPlan() {
   // could ever be released.
   WantAtLeast(terms_.min_contributors, std::uint64_t{plan.max_sites}, Reason::kMinContributors,
               "the plan admits sites:", "require.privacy.min_contributors");
+  const bool has_delta = std::any_of(transfer_.kinds.begin(), transfer_.kinds.end(), IsDelta);
   if (plan.batch != 0) {
     WantAtLeast(terms_.min_batch, plan.batch, Reason::kBatch, "the plan's batch is",
                 "require.privacy.min_batch");
-  } else if (transfer_.records_behind) {
+  } else if (transfer_.records_behind && has_delta) {
     WantAtLeast(terms_.min_batch, *transfer_.records_behind, Reason::kBatch,
                 "the batch is all the records:", "require.privacy.min_batch");
   }

@@ -155,8 +155,10 @@ void Evaluation::CheckDenyRules() {
   if (transfer_.via) {
     DenyParty(*transfer_.via, false);
   }
-  for (const Party& party : transfer_.recipients) {
-    DenyParty(party, true);
+  if (IsContribution()) {
+    for (const Party& party : transfer_.recipients) {
+      DenyParty(party, true);
+    }
   }
   for (const auto& clause : terms_.deny_update_kinds) {
     for (const UpdateKind kind : transfer_.kinds) {
@@ -211,6 +213,9 @@ void Evaluation::CheckReceiver() {
 }
 
 void Evaluation::CheckRecipients() {
+  if (!IsContribution()) {
+    return;
+  }
   const bool is_wanted =
       transfer_.point == DecisionPoint::kOffer || transfer_.point == DecisionPoint::kDataOpen;
   if (is_wanted && transfer_.recipients.empty()) {

@@ -1,0 +1,64 @@
+#include "policy/reason.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "base/file.h"
+
+namespace domicile::policy {
+
+TEST_CASE("Reason: every code is unique, short, upper case, and reads back") {
+  std::set<std::string_view> codes;
+  for (const Reason reason : AllReasons()) {
+    const std::string_view code = Code(reason);
+    CAPTURE(code);
+    CHECK(codes.insert(code).second);
+    CHECK(!code.empty());
+    CHECK(code.size() <= 32);
+    CHECK(std::all_of(code.begin(), code.end(), [](char c) {
+      return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    }));
+    CHECK(ReasonFromCode(code) == reason);
+    CHECK(ReasonFromNumber(static_cast<std::uint32_t>(reason)) == reason);
+    CHECK(Explain(reason).size() > 20);
+    CHECK(Explain(reason).ends_with('.'));
+  }
+  CHECK(codes.size() == 103);
+}
+
+TEST_CASE("Reason: the list is in order of numbers, and unknown numbers and codes are nothing") {
+  CHECK(std::is_sorted(AllReasons().begin(), AllReasons().end()));
+  CHECK(!ReasonFromNumber(59).has_value());
+  CHECK(!ReasonFromNumber(65535 + 2).has_value());
+  CHECK(!ReasonFromCode("permitted").has_value());
+  CHECK(!ReasonFromCode("").has_value());
+}
+
+TEST_CASE("Reason: a value outside the enumeration is explained as none, not as permitted") {
+  CHECK(Code(static_cast<Reason>(9999)) == "NONE");
+}
+
+TEST_CASE("Reason: docs/formats/reason-codes.md holds every number, code and sentence") {
+  const auto page =
+      ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/docs/formats/reason-codes.md", 1U << 20U);
+
+  REQUIRE(page.ok());
+  std::size_t rows = 0;
+  for (std::size_t at = page->find("\n| "); at != std::string::npos;
+       at = page->find("\n| ", at + 1)) {
+    ++rows;
+  }
+  CHECK(rows == AllReasons().size() + 1);  // and the head
+  for (const Reason reason : AllReasons()) {
+    const std::string row = "| " + std::to_string(static_cast<unsigned>(reason)) + " | `" +
+                            std::string(Code(reason)) + "` | " + std::string(Explain(reason)) +
+                            " |\n";
+    CAPTURE(row);
+    CHECK(page->find(row) != std::string::npos);
+  }
+}
+
+}  // namespace domicile::policy
