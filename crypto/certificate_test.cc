@@ -153,6 +153,16 @@ TEST_CASE("VerifySvid: texts that hold no certificates are refused") {
   }
 }
 
+TEST_CASE("Certificates: a view of nothing is refused like any other text that holds none") {
+  const std::string_view nothing;
+  CHECK(VerifyPeerCertificate(nothing, nothing, {}).status().code() ==
+        StatusCode::kUnauthenticated);
+  CHECK(CheckHost(nothing, nothing).code() == StatusCode::kUnauthenticated);
+  CHECK(ReadCertificate(nothing).status().code() == StatusCode::kInvalidArgument);
+  CHECK(CheckKeyMatches(nothing, nothing).code() == StatusCode::kInvalidArgument);
+  CHECK(Issue(nothing, nothing, {}).status().code() == StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("VerifyPeerCertificate: a valid SVID outside our grammar and life is nobody") {
   const auto& c = GoldenCase("ecdsa-p256", "good-worker");
   const auto root = Golden()["sets"]["ecdsa-p256"]["trust_anchor_pem"].get<std::string>();

@@ -8,7 +8,9 @@ Buffer ReadBuffer(std::string_view text) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return nullptr;
   }
-  return Buffer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  // OpenSSL refuses a null pointer, which is what an empty view may hold.
+  return Buffer(
+      BIO_new_mem_buf(text.data() == nullptr ? "" : text.data(), static_cast<int>(text.size())));
 }
 
 std::string TextOf(BIO* buffer) {
