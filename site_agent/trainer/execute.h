@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "contracts/plan.h"
 #include "models/safetensors.h"
@@ -27,8 +29,8 @@ namespace domicile::site_agent {
 inline constexpr double kLossUnit = 1e-6;
 
 // Per model input, over the training rows where it is not missing: how many, sum(x - a) and
-// sum((x - a)^2) with the plan's offset a, in units of 2^-scale_bits. Each row is rounded onto the
-// grid by itself, so sums over sites, rows and machines agree to the bit.
+// sum((x - a)^2) with the plan's offset a, summed with compensation in file order and rounded once
+// to units of 2^-scale_bits (docs/formats/job-and-plan.md).
 struct StatisticsResult {
   std::uint64_t rows = 0;  // training rows
   std::vector<std::int64_t> counts;
@@ -45,13 +47,15 @@ struct TrainOptions {
   models::StrategySpec strategy;
   std::stop_token stop;
   std::function<void(std::uint32_t percent)> progress;  // may be empty; called between steps
+  const Clock* clock = nullptr;  // measures `input_stall`; without it that stays 0
 };
 
 struct TrainResult {
   std::vector<models::NamedTensor> delta;  // trained - received, in the order of plan.Tensors()
   std::uint64_t rows = 0;                  // distinct training rows that steps used: the weight
   std::uint64_t examples = 0;              // training rows, over which the loss below is summed
-  std::int64_t loss_sum = 0;               // of the model received, units of kLossUnit, without L2
+  // Of the model received, units of kLossUnit, without L2; absent if it is not finite or too large.
+  std::optional<std::int64_t> loss_sum;
   double input_stall = 0;  // share of the time in steps spent waiting for input, [0, 1]
 };
 
@@ -68,7 +72,7 @@ struct EvaluateResult {
   std::uint64_t examples = 0;
   std::uint64_t correct = 0;
   std::vector<std::int64_t> class_counts;  // [classes]; the greatest is the majority line
-  std::int64_t loss_sum = 0;               // units of kLossUnit
+  std::int64_t loss_sum = 0;               // units of kLossUnit, p cut as in metrics.h
   // [classes][bins]: rows of each class by score. Two classes: the score is the probability of
   // class 1. More: that of the row's own class. Bin b holds [b / bins, (b + 1) / bins), the last
   // one 1 as well.

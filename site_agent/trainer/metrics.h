@@ -16,8 +16,14 @@ struct Metrics {
   std::optional<double> auc;  // two classes, both present: ties count half
 };
 
-// Two classes: a row is of class 1 if p(1) > 0.5. More: the most probable class, the first of
-// equals. `probabilities` [rows, classes].
+// -log p, p cut to [1e-12, 1 - 1e-12].
+double LogLoss(double probability);
+
+// The class that the probabilities of one row name: with two classes 1 if p(1) > 0.5, with more the
+// most probable, the first of equals.
+std::uint32_t PredictedClass(std::span<const double> probabilities);
+
+// `probabilities` [rows, classes], at least two classes; labels below their number.
 Metrics Measure(std::span<const double> probabilities, std::span<const std::uint32_t> labels,
                 std::size_t num_classes);
 
