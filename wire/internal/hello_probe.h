@@ -18,7 +18,7 @@ enum class HelloVersion : std::uint8_t { kTls12 = 1, kTls13 = 2 };
 Bytes MakeHello(HelloVersion version);
 
 enum class HelloAnswer : std::uint8_t {
-  kNone = 0,     // closed without a word
+  kNone = 0,     // closed without a word, as gRPC does when it refuses
   kRefused = 1,  // an alert
   kTaken = 2,    // a ServerHello
 };
