@@ -21,9 +21,7 @@ DecisionRecord RecordOf(const policy::Decision& decision, const PolicyDigests& p
     add(record.reasons, policy::Code(finding.reason));
   }
   for (const policy::Origin& origin : decision.rules) {
-    std::string rule = origin.rule;
-    std::replace(rule.begin(), rule.end(), ' ', '-');  // "strict default" as an id
-    add(record.rules, rule);
+    add(record.rules, RuleId(policy::Code(origin.source), origin.policy, origin.rule));
   }
   return record;
 }
