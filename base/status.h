@@ -54,15 +54,18 @@ namespace internal {
     }                                                                    \
   } while (false)
 
-#define RETURN_IF_ERROR(expr)                                 \
-  do {                                                        \
-    if (::domicile::Status status_ = (expr); !status_.ok()) { \
-      return status_;                                         \
-    }                                                         \
+// A name of its own for each use: the expression may hold a lambda that uses the macro again.
+#define RETURN_IF_ERROR(expr) \
+  DOMICILE_RETURN_IF_ERROR_(DOMICILE_CONCAT_(status_, __COUNTER__), expr)
+#define DOMICILE_RETURN_IF_ERROR_(name, expr)           \
+  do {                                                  \
+    if (::domicile::Status name = (expr); !name.ok()) { \
+      return name;                                      \
+    }                                                   \
   } while (false)
 
 #define ASSIGN_OR_RETURN(declaration, expr) \
-  DOMICILE_ASSIGN_OR_RETURN_(DOMICILE_CONCAT_(result_, __LINE__), declaration, expr)
+  DOMICILE_ASSIGN_OR_RETURN_(DOMICILE_CONCAT_(result_, __COUNTER__), declaration, expr)
 #define DOMICILE_ASSIGN_OR_RETURN_(result, declaration, expr) \
   auto result = (expr);                                       \
   if (!result.ok()) {                                         \

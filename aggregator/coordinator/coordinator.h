@@ -175,6 +175,9 @@ class Coordinator {
   std::uint32_t Organisations(std::span<const Contributor> contributors) const REQUIRES(mutex_);
 
   // ingress.cc
+  // Whether the site's own log says, over its own log key, that these bytes may leave: a stolen TLS
+  // key alone submits nothing.
+  bool HasSiteDecision(const SiteId& site, const UpdateHead& head) REQUIRES(mutex_);
   // What the header alone says: proceed, the old receipt, or a refusal.
   std::variant<Proceed, UpdateReceipt, Refusal> CheckHead(const SiteId& site,
                                                           const UpdateHead& head) REQUIRES(mutex_);
@@ -194,6 +197,7 @@ class Coordinator {
                                const contracts::RosterEntry& entry, const SiteId& site,
                                const SiteHello& hello, Welcome& welcome, std::uint64_t& head_size)
       REQUIRES(mutex_);
+  void PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) REQUIRES(mutex_);
   Border BorderOf(const contracts::RosterEntry& site) const;
   Status AppendLeaf(const StatusOr<audit::Event>& event) REQUIRES(mutex_);
   // Every contributor's word on a model going to `recipient`: empty if all allow.

@@ -60,6 +60,9 @@ std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::CheckHead(const SiteI
     refusal.found = head.size_bytes;
     return refusal;
   }
+  if (!HasSiteDecision(site, head)) {
+    return RefuseWith(Reason::kLogHead, head.job);
+  }
   const SubmissionAnswer answer = CheckSubmission(job->state, site, HeaderOf(head));
   switch (answer.verdict) {
     case Verdict::kRefuse:
@@ -76,6 +79,27 @@ std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::CheckHead(const SiteI
     }
   }
   return RefuseWith(Reason::kMalformed, head.job);
+}
+
+bool Coordinator::HasSiteDecision(const SiteId& site, const UpdateHead& head) {
+  const StatusOr<crypto::NoteVerifier> key =
+      crypto::NoteVerifier::Parse(known_.at(site).entry.log_key);
+  if (!key.ok()) {
+    return false;
+  }
+  const StatusOr<audit::CheckedLeaf> leaf = audit::CheckLeaf({.index = head.decision_index,
+                                                              .leaf = head.decision_leaf,
+                                                              .proof = head.decision_proof,
+                                                              .head_note = head.decision_head},
+                                                             *key);
+  if (!leaf.ok()) {
+    return false;
+  }
+  const StatusOr<audit::EgressDecided> decided = audit::ReadEgressDecided(leaf->leaf.event);
+  // The epoch may differ: the same bytes, decided once, are sent again in a later one.
+  return decided.ok() && decided->transfer == head.digest && decided->bytes == head.size_bytes &&
+         decided->key.job == head.job && decided->key.round == head.key.round &&
+         decided->key.phase == contracts::PhaseName(head.key.phase);
 }
 
 std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::BeginUpdate(const SiteId& site,

@@ -47,6 +47,11 @@ struct UpdateHead {
   Digest base_model;
   Digest effective_policy;
   std::uint64_t instance = 0;
+  // The site's `egress.decided`, in a head signed with its log key.
+  std::uint64_t decision_index = 0;
+  std::string decision_leaf;
+  std::vector<Digest> decision_proof;
+  std::string decision_head;
 };
 
 // ---- to a site ----

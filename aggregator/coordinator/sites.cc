@@ -176,28 +176,40 @@ void Coordinator::Joined(const SiteId& site, std::span<const std::pair<JobId, Ph
   }
   for (const auto& [id, key] : pending) {
     Job* job = FindJob(id);
-    if (job == nullptr) {
-      continue;
-    }
-    if (const auto commit = job->commits.find({key.round, key.phase});
-        commit != job->commits.end()) {
-      StatusOr<audit::ProvenLeaf> leaf = log_->LeafWithProof(commit->second.leaf);
-      if (leaf.ok()) {
-        session->port->Push(OutcomeMessage{.job = id,
-                                           .key = key,
-                                           .epoch = commit->second.epoch,
-                                           .reason = Reason::kNone,
-                                           .leaf = *std::move(leaf)});
-      }
-    } else if (job->HasEnded()) {
+    if (job != nullptr && job->HasEnded()) {
+      PushCommits(*job, *session, key);
       session->port->Push(
           EndedMessage{.job = id, .stage = job->state.stage, .reason = job->state.reason});
+    }
+  }
+  // What it has missed of the jobs it takes part in: each later model is measured by these commits.
+  for (const JobId& id : job_order_) {
+    Job& job = *jobs_.at(id);
+    if (!job.HasEnded() && job.state.sites.contains(site)) {
+      PushCommits(job, *session, std::nullopt);
     }
   }
   for (const JobId& id : job_order_) {
     Job& job = *jobs_.at(id);
     if (!job.HasEnded() && session->datasets.contains(job.plan->dataset)) {
       Apply(job, SiteConnected{.site = site}).IgnoreError();  // logged there; it asks again
+    }
+  }
+}
+
+// The commits of a job, oldest first; of one phase only, if it is named.
+void Coordinator::PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) {
+  for (const auto& [key, commit] : job.commits) {
+    if (only && (only->round != key.first || only->phase != key.second)) {
+      continue;
+    }
+    StatusOr<audit::ProvenLeaf> leaf = log_->LeafWithProof(commit.leaf);
+    if (leaf.ok()) {
+      session.port->Push(OutcomeMessage{.job = job.id,
+                                        .key = {.round = key.first, .phase = key.second},
+                                        .epoch = commit.epoch,
+                                        .reason = Reason::kNone,
+                                        .leaf = *std::move(leaf)});
     }
   }
 }
@@ -336,8 +348,12 @@ StatusOr<std::string> Coordinator::OpenModel(const SiteId& site, const Digest& d
   const MutexLock lock(mutex_);
   for (const JobId& id : job_order_) {
     Job& job = *jobs_.at(id);
-    if (!job.state.current || job.model.digest != digest ||
-        !job.state.current->participants.contains(site)) {
+    if (!job.state.current || !job.state.current->participants.contains(site)) {
+      continue;
+    }
+    // The first model too: a site that joins late measures the present one from it.
+    const bool is_first = digest == job.base_model.digest;
+    if (digest != job.model.digest && !is_first) {
       continue;
     }
     const Session* session = FindSession(site);
@@ -346,7 +362,8 @@ StatusOr<std::string> Coordinator::OpenModel(const SiteId& site, const Digest& d
     }
     const policy::Party recipient = contracts::PartyOf(session->entry);
     std::set<std::string> rules;
-    std::optional<Decided> denial = FirstDenial(job, recipient, &rules);
+    // Nobody's records are behind the first model.
+    std::optional<Decided> denial = is_first ? std::nullopt : FirstDenial(job, recipient, &rules);
     const audit::PartyPlace from{.party = "aggregator/" + identity_.entry.name,
                                  .jurisdiction = identity_.entry.jurisdiction};
     const audit::PartyPlace to{.party = PartyName(site),

@@ -144,6 +144,10 @@ StatusOr<UpdateHead> UpdateHeadFrom(const v1::UpdateHeader& header) {
   ASSIGN_OR_RETURN(head.base_model, DigestFrom(header.base_model()));
   ASSIGN_OR_RETURN(head.effective_policy, DigestFrom(header.effective_policy_digest()));
   head.instance = header.instance();
+  head.decision_index = header.decision().index();
+  head.decision_leaf = header.decision().leaf();
+  ASSIGN_OR_RETURN(head.decision_proof, DigestsFrom(header.decision().proof()));
+  head.decision_head = header.decision().head();
   return head;
 }
 

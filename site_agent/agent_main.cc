@@ -1,0 +1,113 @@
+// domicile-agent: reads its configuration, locks itself out of everything it does not need, works
+// until it is asked to stop.
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "contracts/identity.h"
+#include "site_agent/egress/agent.h"
+#include "site_agent/egress/config.h"
+#include "site_agent/egress/gate.h"
+#include "site_agent/sandbox/lockdown.h"
+#include "wire/tls.h"
+
+namespace domicile::site_agent {
+namespace {
+
+constexpr std::uint64_t kLargestConfig = std::uint64_t{1} << 20U;
+
+// What the agent touches from now on. The data is in none of it: opening a data file fails even
+// where file modes would allow it.
+Lockdown LockdownFor(const AgentConfig& config) {
+  const std::vector<PathRule> paths = {
+      {.path = config.state, .access = PathAccess::kWrite, .required = true},
+      {.path = config.requests, .access = PathAccess::kWrite, .required = true},
+      {.path = config.grants, .access = PathAccess::kRead, .required = true},
+      {.path = config.trainer_socket, .access = PathAccess::kWrite, .required = false}};
+  return AgentLockdown(paths);
+}
+
+Status Run(const std::string& config_path, const sigset_t& signals) {
+  const SystemClock clock;
+  SystemRandom random;
+  RETURN_IF_ERROR(wire::RequireTls13());
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(config_path, kLargestConfig));
+  ASSIGN_OR_RETURN(AgentConfig config, ParseAgentConfig(text, config_path));
+  ASSIGN_OR_RETURN(contracts::Identity identity,
+                   contracts::LoadIdentity(config.identity, crypto::Role::kSite, clock.Now()));
+  ASSIGN_OR_RETURN(OwnPolicies policies,
+                   ReadOwnPolicies(config.policy, config.federation_policy, config.legal_facts,
+                                   identity.Name().jurisdiction));
+  for (const std::string& folder : {config.state, config.grants, config.requests}) {
+    RETURN_IF_ERROR(CreateFolders(folder));
+  }
+  // Before the first thread and the first byte from the network.
+  ASSIGN_OR_RETURN(const SandboxReport sandbox, Apply(LockdownFor(config)));
+  LogInfo("locked: " + std::to_string(sandbox.layers.size()) + " walls, landlock version " +
+          std::to_string(sandbox.landlock_abi));
+
+  ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent,
+                   Agent::Open(std::move(config), std::move(identity), std::move(policies),
+                               DOMICILE_VERSION, clock, random));
+  std::stop_source stop;
+  std::jthread stopper([&signals, &stop](const std::stop_token& done) {
+    // A second's pace, so that this thread also ends when the agent ends by itself.
+    const timespec pace{.tv_sec = 1, .tv_nsec = 0};
+    while (!done.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &pace) > 0) {
+        stop.request_stop();
+        return;
+      }
+    }
+  });
+  bool told = false;
+  return agent->Run(stop.get_token(), [&told] {
+    if (!told) {
+      told = true;
+      std::printf("ready: connected\n");
+      std::fflush(stdout);
+    }
+  });
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "The agent of a data site: the only way out, through a policy gate.\n"
+      "Example: domicile-agent --config /etc/domicile/agent.toml",
+      "domicile-agent");
+  std::string config;
+  app.add_option("--config", config, "agent.toml (docs/formats/daemon-config.md)")->required();
+  app.set_version_flag("--version", DOMICILE_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  StartLog("agent");
+  // Blocked before any thread exists, so that only the stopper sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const Status done = Run(config, signals);
+  if (done.ok()) {
+    return 0;
+  }
+  std::cerr << "domicile-agent: " << Message(done) << "\n";
+  return done.code() == StatusCode::kInvalidArgument ? 2 : 3;
+}
+
+}  // namespace
+}  // namespace domicile::site_agent
+
+int main(int argc, char** argv) { return domicile::site_agent::Main(argc, argv); }

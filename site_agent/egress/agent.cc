@@ -1,0 +1,193 @@
+#include "site_agent/egress/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "crypto/sha256.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+constexpr std::chrono::milliseconds kFirstRetry{200};
+constexpr std::chrono::milliseconds kLongestRetry{10'000};
+
+Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
+
+// What no retry mends.
+bool IsFinal(const Status& status) {
+  return status.code() == StatusCode::kDataLoss ||
+         status.code() == StatusCode::kFailedPrecondition || status.code() == StatusCode::kInternal;
+}
+
+void WaitFor(std::chrono::milliseconds time, const std::stop_token& stop) {
+  Mutex mutex;
+  ConditionVariable stopped;
+  const MutexLock lock(mutex);
+  stopped.wait_for(mutex, stop, time, [] { return false; });
+}
+
+}  // namespace
+
+void AgentEvents::Push(AgentEvent event) {
+  {
+    const MutexLock lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  changed_.notify_all();
+}
+
+std::optional<AgentEvent> AgentEvents::Next(std::chrono::steady_clock::time_point until,
+                                            const std::stop_token& stop) {
+  const MutexLock lock(mutex_);
+  changed_.wait_until(mutex_, stop, until, [this] { return !events_.empty(); });
+  if (events_.empty() || stop.stop_requested()) {
+    return std::nullopt;
+  }
+  AgentEvent event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+void AgentEvents::Clear() {
+  const MutexLock lock(mutex_);
+  events_.clear();
+}
+
+Agent::Agent(AgentConfig config, contracts::Identity identity, OwnPolicies policies,
+             std::string version, const Clock& clock)
+    : config_(std::move(config)),
+      identity_(std::move(identity)),
+      policies_(std::move(policies)),
+      version_(std::move(version)),
+      clock_(clock),
+      trainer_(config_.trainer_socket) {}
+
+Agent::~Agent() = default;
+
+StatusOr<std::unique_ptr<Agent>> Agent::Open(AgentConfig config, contracts::Identity identity,
+                                             OwnPolicies policies, std::string version,
+                                             const Clock& clock, Random& random) {
+  // Not make_unique: the constructor is private.
+  std::unique_ptr<Agent> agent(new Agent(std::move(config), std::move(identity),
+                                         std::move(policies), std::move(version), clock));
+  RETURN_IF_ERROR(CreateFolders(agent->config_.grants));
+  ASSIGN_OR_RETURN(agent->books_,
+                   Books::Open(agent->config_.state, *agent->identity_.log_key, clock, random));
+  ASSIGN_OR_RETURN(SiteId id, SiteId::Parse(agent->identity_.Name().name));
+  agent->site_ = std::make_unique<Site>(Site{.config = agent->config_,
+                                             .identity = agent->identity_,
+                                             .id = std::move(id),
+                                             .policies = agent->policies_,
+                                             .books = *agent->books_,
+                                             .trainer = agent->trainer_,
+                                             .current = agent->current_,
+                                             .clock = clock});
+  agent->runner_ = std::make_unique<PhaseRunner>(*agent->site_);
+  ASSIGN_OR_RETURN(agent->grants_watch_,
+                   FolderWatch::Start(agent->config_.grants, [events = &agent->events_] {
+                     events->Push(GrantsChanged{});
+                   }));
+  return agent;
+}
+
+Status Agent::LogStart() {
+  const crypto::SpiffeName& name = identity_.Name();
+  RETURN_IF_ERROR(books_
+                      ->Append(audit::EventBuilder(audit::EventType::kAgentStarted)
+                                   .Set("site", name.name)
+                                   .Set("jurisdiction", name.jurisdiction)
+                                   .Set("instance", books_->Instance())
+                                   .Set("version", version_)
+                                   .Set("organisation", identity_.entry.organisation)
+                                   .Build())
+                      .status());
+  RETURN_IF_ERROR(books_
+                      ->Append(audit::EventBuilder(audit::EventType::kRosterLoaded)
+                                   .Set("digest", DigestOf(identity_.files.roster_note))
+                                   .Set("version", identity_.roster.version)
+                                   .Build())
+                      .status());
+  for (const auto& [source, digest, version] :
+       {std::tuple("site", DigestOf(policies_.statement), policies_.site.identity.version),
+        std::tuple("federation", DigestOf(policies_.federation_text),
+                   policies_.federation.identity.version)}) {
+    RETURN_IF_ERROR(books_
+                        ->Append(audit::EventBuilder(audit::EventType::kPolicyLoaded)
+                                     .Set("source", source)
+                                     .Set("digest", digest)
+                                     .Set("version", version)
+                                     .Build())
+                        .status());
+  }
+  return books_
+      ->Append(audit::EventBuilder(audit::EventType::kFactsLoaded)
+                   .Set("digest", DigestOf(policies_.facts_text))
+                   .Set("version", policies_.facts.version)
+                   .Build())
+      .status();
+}
+
+// Offers cannot be answered without knowing the trainer and its data: it comes first.
+Status Agent::WaitForTrainer(const std::stop_token& stop) {
+  bool told = false;
+  while (!stop.stop_requested()) {
+    const Status connected = trainer_.Connect();
+    if (connected.ok()) {
+      const HelloMessage hello = *trainer_.Facts();
+      const auto stands = [&hello](SandboxLayer layer) {
+        return std::find(hello.sandbox.begin(), hello.sandbox.end(), layer) != hello.sandbox.end();
+      };
+      const bool no_network = NetworkOf(hello) == policy::SandboxNetwork::kNone;
+      return books_
+          ->Append(audit::EventBuilder(audit::EventType::kSandboxActive)
+                       .Set("program", "trainer")
+                       .Set("network", no_network ? "none" : "unknown")
+                       .Set("landlock", stands(SandboxLayer::kLandlock))
+                       .Set("seccomp", stands(SandboxLayer::kSystemCalls))
+                       .Set("namespaces", stands(SandboxLayer::kNetworkNamespace))
+                       .Set("landlock_abi", hello.landlock_abi)
+                       .Build())
+          .status();
+    }
+    if (connected.code() != StatusCode::kUnavailable && connected.code() != StatusCode::kNotFound) {
+      return connected;
+    }
+    if (!told) {
+      LogInfo("waiting for the trainer at `" + config_.trainer_socket + "`");
+      told = true;
+    }
+    WaitFor(kFirstRetry, stop);
+  }
+  return OkStatus();
+}
+
+Status Agent::Run(const std::stop_token& stop, const std::function<void()>& ready) {
+  RETURN_IF_ERROR(LogStart());
+  RETURN_IF_ERROR(WaitForTrainer(stop));
+  std::chrono::milliseconds wait = kFirstRetry;
+  while (!stop.stop_requested()) {
+    was_ready_ = false;
+    const Status ended = RunConnection(stop, ready);
+    current_.Set(nullptr);
+    if (stop.stop_requested()) {
+      break;
+    }
+    if (IsFinal(ended)) {
+      return ended;
+    }
+    wait = was_ready_ ? kFirstRetry : std::min(wait * 2, kLongestRetry);
+    LogWarning("not connected to `" + config_.aggregator + "`, trying again: " +
+               std::string(ended.ok() ? "the aggregator ended the connection" : Message(ended)));
+    WaitFor(wait, stop);
+  }
+  runner_ = nullptr;  // cancels what is under way; it is in the outbox, or never left
+  return books_
+      ->Append(audit::EventBuilder(audit::EventType::kAgentStopped)
+                   .Set("instance", books_->Instance())
+                   .Build())
+      .status();
+}
+
+}  // namespace domicile::site_agent

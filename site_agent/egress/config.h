@@ -1,0 +1,42 @@
+// agent.toml (docs/formats/daemon-config.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "crypto/note.h"
+#include "policy/language/vocabulary.h"
+
+namespace domicile::site_agent {
+
+// A person who may approve jobs at this site.
+struct Approver {
+  policy::ApprovalRole role = policy::ApprovalRole::kNone;
+  crypto::NoteVerifier key;
+};
+
+// Paths are resolved beside the file.
+struct AgentConfig {
+  std::string identity;
+  std::string state;
+  std::string aggregator;  // HOST:PORT
+  std::string trainer_socket;
+  std::string policy;
+  std::string federation_policy;
+  std::string legal_facts;
+  std::string grants;
+  std::string requests;
+  std::vector<Approver> approvers;
+  std::uint32_t approvals = 1;  // 1 .. approvers.size()
+  std::int32_t window_bytes = 4 << 20;
+
+  std::vector<crypto::NoteVerifier> ApproverKeys() const;
+};
+
+// Errors: kInvalidArgument with file, line and column.
+StatusOr<AgentConfig> ParseAgentConfig(std::string_view toml, std::string_view file);
+
+}  // namespace domicile::site_agent

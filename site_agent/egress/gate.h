@@ -1,0 +1,83 @@
+// The site's policy gate: every transfer that this site is asked for, in the words of the policy
+// engine, and the decisions about it. Values in, values out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/records.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "contracts/plan.h"
+#include "contracts/roster.h"
+#include "policy/engine/decide.h"
+#include "policy/engine/meet.h"
+
+namespace domicile::site_agent {
+
+// The policies this site holds by itself.
+struct OwnPolicies {
+  policy::Policy site;
+  std::string statement;  // of `site`: what may leave of it
+  std::string federation_text;
+  policy::Policy federation;
+  std::string facts_text;
+  policy::Facts facts;
+};
+
+// Reads and parses the three files. Errors: those of ReadFile and of the parsers, with file and
+// line; kInvalidArgument, a site policy for another place than the certificate's.
+StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string& federation,
+                                      const std::string& facts, std::string_view jurisdiction);
+
+// The policies in force on a connection.
+struct ForcedPolicies {
+  policy::Effective effective;
+  audit::PolicyDigests digests;
+};
+
+// Meets the site's own policies with the aggregator's, as it sent it. What it sent of federation
+// policy and legal facts must be this site's own copies to the byte. Errors: kFailedPrecondition
+// naming the file that differs; kInvalidArgument, an aggregator policy that cannot be read, or
+// policies that leave nothing to allow.
+StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view federation_text,
+                                       std::string_view aggregator_text,
+                                       std::string_view facts_text);
+
+struct Decided {
+  policy::Decision decision;
+  audit::DecisionRecord record;
+  bool Allowed() const { return decision.result == policy::Result::kAllow; }
+};
+
+// What every decision of a job has in common.
+struct JobBorder {
+  contracts::RosterEntry site;
+  contracts::RosterEntry aggregator;
+  contracts::Roster roster;
+  std::vector<policy::PresentApproval> approvals;
+  policy::SandboxNetwork sandbox = policy::SandboxNetwork::kUnset;  // kUnset: there is none
+  double released_per_record = 0;
+  std::uint64_t runs_today = 0;
+};
+
+// A plan is offered; or its data is about to be opened.
+Decided DecideOffer(const ForcedPolicies& policies, const contracts::Plan& plan,
+                    const JobBorder& border, WallTime now);
+Decided DecideDataOpen(const ForcedPolicies& policies, const contracts::Plan& plan,
+                       const JobBorder& border, WallTime now);
+
+// The real bytes of an update are about to leave. A permit is in the decision if they may.
+struct UpdateFacts {
+  contracts::PhaseKind phase = contracts::PhaseKind::kNone;
+  std::uint64_t bytes = 0;
+  std::uint64_t numbers = 0;
+  std::uint64_t records = 0;
+};
+Decided DecideEgress(const ForcedPolicies& policies, const contracts::Plan& plan,
+                     const JobBorder& border, const UpdateFacts& update, WallTime now);
+
+}  // namespace domicile::site_agent

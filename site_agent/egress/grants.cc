@@ -1,0 +1,122 @@
+#include "site_agent/egress/grants.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "crypto/sha256.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+constexpr std::uint64_t kLargestGrant = 64 * 1024;
+
+std::vector<policy::PresentApproval> ApprovalsOf(const AgentConfig& config,
+                                                 const std::vector<std::string>& signers) {
+  std::map<policy::ApprovalRole, std::uint32_t> counts;
+  for (const Approver& approver : config.approvers) {
+    if (std::find(signers.begin(), signers.end(), approver.key.name()) != signers.end()) {
+      ++counts[approver.role];
+    }
+  }
+  std::vector<policy::PresentApproval> approvals;
+  for (const auto& [role, count] : counts) {
+    approvals.push_back({.role = role, .count = count});
+  }
+  return approvals;
+}
+
+}  // namespace
+
+StatusOr<std::optional<FoundGrant>> FindGrant(const AgentConfig& config,
+                                              const contracts::GrantBody& wanted, WallTime now,
+                                              policy::Reason& why) {
+  why = policy::Reason::kApprovalMissing;
+  const std::vector<crypto::NoteVerifier> keys = config.ApproverKeys();
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(config.grants));
+  for (const std::string& file : files) {
+    if (!file.ends_with(".grant")) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(std::string note, ReadFile(JoinPath(config.grants, file), kLargestGrant));
+    const contracts::GrantCheck check =
+        contracts::VerifyGrant(note, keys, config.approvals, wanted, now);
+    if (check.reason != policy::Reason::kNone) {
+      // A grant for another plan says nothing about this one.
+      if (check.reason != policy::Reason::kGrantPlan) {
+        why = check.reason;
+      }
+      continue;
+    }
+    ASSIGN_OR_RETURN(const crypto::OpenedNote opened, crypto::OpenNote(note, keys));
+    return FoundGrant{.note = note,
+                      .digest = crypto::Sha256(AsBytes(note)),
+                      .body = check.body,
+                      .approvals = ApprovalsOf(config, opened.signers)};
+  }
+  return std::nullopt;
+}
+
+Status WriteRequest(const AgentConfig& config, const contracts::GrantBody& body,
+                    std::string_view plan_text) {
+  RETURN_IF_ERROR(CreateFolders(config.requests));
+  RETURN_IF_ERROR(WriteFileDurably(JoinPath(config.requests, body.job.text() + ".plan.json"),
+                                   AsBytes(plan_text), 0644));
+  return WriteFileDurably(JoinPath(config.requests, body.job.text() + ".request"),
+                          AsBytes(contracts::GrantText(body)), 0644);
+}
+
+FolderWatch::FolderWatch(FileHandle watch, FileHandle wake, std::function<void()> changed)
+    : watch_(std::move(watch)),
+      wake_(std::move(wake)),
+      changed_(std::move(changed)),
+      thread_([this] { Loop(); }) {}
+
+FolderWatch::~FolderWatch() {
+  const std::uint64_t one = 1;
+  // The counter of an eventfd takes eight bytes; the loop ends when it is readable.
+  DOMICILE_CHECK(write(wake_.descriptor(), &one, sizeof one) == sizeof one);
+}
+
+StatusOr<std::unique_ptr<FolderWatch>> FolderWatch::Start(const std::string& folder,
+                                                          std::function<void()> changed) {
+  FileHandle watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  FileHandle wake(eventfd(0, EFD_CLOEXEC));
+  if (!watch.IsOpen() || !wake.IsOpen() ||
+      inotify_add_watch(watch.descriptor(), folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO) < 0) {
+    return ErrnoError(errno, "watching folder `" + folder + "`");
+  }
+  return std::unique_ptr<FolderWatch>(
+      new FolderWatch(std::move(watch), std::move(wake), std::move(changed)));
+}
+
+void FolderWatch::Loop() {
+  std::array<pollfd, 2> waits = {pollfd{.fd = watch_.descriptor(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}};
+  while (true) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) {
+      return;
+    }
+    if ((waits[1].revents & POLLIN) != 0) {
+      return;
+    }
+    std::array<char, 4096> events{};
+    bool any = false;
+    while (read(watch_.descriptor(), events.data(), events.size()) > 0) {
+      any = true;
+    }
+    if (any) {
+      changed_();
+    }
+  }
+}
+
+}  // namespace domicile::site_agent

@@ -1,0 +1,233 @@
+#include "site_agent/egress/phase_runner.h"
+
+#include <utility>
+
+#include "audit/records.h"
+#include "base/log.h"
+#include "contracts/plan_facts.h"
+#include "crypto/sha256.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+using policy::Reason;
+
+constexpr std::chrono::hours kDay{24};
+
+// After these the same bytes are simply sent again, for the epoch that is open then.
+bool IsTransient(Reason reason) {
+  return reason == Reason::kConnectionLost || reason == Reason::kWrongEpoch ||
+         reason == Reason::kUploadInProgress || reason == Reason::kBusy ||
+         reason == Reason::kInstance;
+}
+
+v1::SiteMessage Decline(const OpenedPhase& phase, Reason reason) {
+  v1::SiteMessage message;
+  v1::PhaseReply* reply = message.mutable_phase_reply();
+  reply->mutable_phase()->set_job(phase.id.job.text());
+  reply->mutable_phase()->set_round(phase.id.round);
+  reply->mutable_phase()->set_phase(static_cast<v1::PhaseKind>(phase.id.phase));
+  reply->mutable_epoch()->set_starts(phase.epoch.starts);
+  reply->mutable_epoch()->set_attempt(phase.epoch.attempt);
+  reply->mutable_refusal()->set_reason(static_cast<std::uint32_t>(reason));
+  return message;
+}
+
+}  // namespace
+
+audit::PhaseKey LogKey(const OpenedPhase& phase) {
+  return {.job = phase.id.job,
+          .round = phase.id.round,
+          .phase = std::string(contracts::PhaseName(phase.id.phase)),
+          .epoch = phase.epoch};
+}
+
+audit::PartyPlace SitePlace(const Terms& terms) {
+  return {.party = "site/" + terms.site.name, .jurisdiction = terms.site.jurisdiction};
+}
+
+audit::PartyPlace AggregatorPlace(const Terms& terms) {
+  return {.party = "aggregator/" + terms.aggregator.name,
+          .jurisdiction = terms.aggregator.jurisdiction};
+}
+
+std::vector<std::string> KindCodes(const contracts::Plan& plan, contracts::PhaseKind phase) {
+  std::vector<std::string> codes;
+  for (const policy::UpdateKind kind : contracts::KindsOf(plan, phase)) {
+    codes.emplace_back(policy::Code(kind));
+  }
+  return codes;
+}
+
+contracts::GrantBody WantedGrant(const Site& site, const Terms& terms, const JobRow& row,
+                                 const contracts::Plan& plan, const HelloMessage& trainer) {
+  contracts::GrantBody wanted;
+  wanted.federation = site.identity.Name().federation;
+  wanted.site = site.id;
+  wanted.job = row.job;
+  wanted.plan = crypto::Sha256(AsBytes(row.plan));
+  wanted.trainer = trainer.trainer;
+  wanted.base_model = row.base_model;
+  wanted.dataset = plan.dataset;
+  for (const DatasetFact& dataset : trainer.datasets) {
+    if (dataset.alias == plan.dataset) {
+      wanted.dataset_commitment = dataset.commitment;
+    }
+  }
+  wanted.effective_policy = terms.policies.digests.effective;
+  return wanted;
+}
+
+StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const contracts::Plan& plan,
+                                const PhaseId& phase,
+                                const std::vector<policy::PresentApproval>& approvals) {
+  JobBorder border{.site = terms.site,
+                   .aggregator = terms.aggregator,
+                   .roster = terms.roster,
+                   .approvals = approvals,
+                   .sandbox = policy::SandboxNetwork::kUnset,
+                   .released_per_record = 0,
+                   .runs_today = 0};
+  if (const std::optional<HelloMessage> trainer = site.trainer.Facts()) {
+    border.sandbox = NetworkOf(*trainer);
+  }
+  RETURN_IF_ERROR(site.books.With([&](SiteStore& store) -> Status {
+    ASSIGN_OR_RETURN(border.released_per_record, store.ReleasedPerRecord(plan.dataset, phase));
+    ASSIGN_OR_RETURN(const std::uint64_t others,
+                     store.RunsSince(plan.dataset, site.clock.Now() - kDay, phase.job));
+    border.runs_today = others + 1;  // this job's own run
+    return OkStatus();
+  }));
+  return border;
+}
+
+PhaseRunner::~PhaseRunner() {
+  std::jthread thread;
+  {
+    const MutexLock lock(mutex_);
+    phase_.reset();
+    thread = std::move(thread_);
+  }
+  thread.request_stop();
+  changed_.notify_all();
+}
+
+void PhaseRunner::Begin(OpenedPhase phase) {
+  std::jthread old;
+  {
+    const MutexLock lock(mutex_);
+    ++generation_;
+    if (phase_ && phase_->id == phase.id) {
+      phase_ = std::move(phase);  // the work under way sends for the new epoch
+      changed_.notify_all();
+      return;
+    }
+    old = std::move(thread_);
+    phase_.reset();
+  }
+  old.request_stop();
+  changed_.notify_all();
+  if (old.joinable()) {
+    old.join();
+  }
+  const MutexLock lock(mutex_);
+  phase_ = std::move(phase);
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+void PhaseRunner::Cancel(const JobId& job) {
+  const MutexLock lock(mutex_);
+  if (phase_ && phase_->id.job == job) {
+    phase_.reset();
+    thread_.request_stop();
+    changed_.notify_all();
+  }
+}
+
+void PhaseRunner::Run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    OpenedPhase phase;
+    std::uint64_t generation = 0;
+    {
+      const MutexLock lock(mutex_);
+      if (!phase_) {
+        return;
+      }
+      phase = *phase_;
+      generation = generation_;
+    }
+    const Reason reason = Work(phase, stop);
+    const MutexLock lock(mutex_);
+    if (stop.stop_requested() || !phase_) {
+      return;
+    }
+    if (generation_ != generation) {
+      continue;  // a new epoch came meanwhile: send for it
+    }
+    if (!IsTransient(reason)) {
+      phase_.reset();
+      return;
+    }
+    // Sent in vain: the next opening of this phase, on this or the next connection, tries again.
+    changed_.wait(mutex_, [&]() { return stop.stop_requested() || generation_ != generation; });
+  }
+}
+
+Reason PhaseRunner::Work(const OpenedPhase& phase, const std::stop_token& stop) {
+  const std::shared_ptr<Connection> connection = site_.current.Find();
+  if (!connection) {
+    return Reason::kConnectionLost;
+  }
+  StatusOr<std::optional<OutboxRow>> stored =
+      site_.books.With([&](SiteStore& store) { return store.FindOutbox(phase.id); });
+  Reason reason = Reason::kLogUnavailable;
+  if (stored.ok() && !*stored) {
+    std::variant<OutboxRow, Reason> made = Produce(phase, connection, stop);
+    if (const auto* why = std::get_if<Reason>(&made)) {
+      reason = *why;
+    } else {
+      *stored = std::get<OutboxRow>(std::move(made));
+    }
+  }
+  if (stored.ok() && *stored) {
+    // Perhaps of a newer epoch, or on a newer connection, than when the work began.
+    OpenedPhase now = phase;
+    {
+      const MutexLock lock(mutex_);
+      if (phase_ && phase_->id == phase.id) {
+        now = *phase_;
+      }
+    }
+    const std::shared_ptr<Connection> current = site_.current.Find();
+    if (!current) {
+      return Reason::kConnectionLost;
+    }
+    reason = Submit(now, **stored, *current, stop);
+  }
+  if (reason != Reason::kNone && !IsTransient(reason) && !stop.stop_requested()) {
+    LogWarning("round " + std::to_string(phase.id.round) + " of job `" + phase.id.job.text() +
+               "`: " + std::string(policy::Code(reason)) + ", " +
+               std::string(policy::Explain(reason)));
+    if (const std::shared_ptr<Connection> current = site_.current.Find()) {
+      current->control->Send(Decline(phase, reason)).IgnoreError();  // the deadline says it too
+    }
+  }
+  return reason;
+}
+
+Status PhaseRunner::LogDenied(const OpenedPhase& phase, const contracts::Plan& plan,
+                              const Terms& terms, const audit::DecisionRecord& decision) {
+  return site_.books
+      .Append(audit::EventBuilder(audit::EventType::kEgressDenied)
+                  .Phase(LogKey(phase))
+                  .Set("kinds", KindCodes(plan, phase.id.phase))
+                  .Set("dataset", plan.dataset)
+                  .Set("from", ToJson(SitePlace(terms)))
+                  .Set("to", ToJson(AggregatorPlace(terms)))
+                  .Set("decision", ToJson(decision))
+                  .Build())
+      .status();
+}
+
+}  // namespace domicile::site_agent

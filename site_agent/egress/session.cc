@@ -1,0 +1,275 @@
+// One connection: hello, welcome, and what follows until it ends.
+#include <utility>
+
+#include "audit/records.h"
+#include "base/log.h"
+#include "crypto/sha256.h"
+#include "policy/language/parse.h"
+#include "site_agent/egress/agent.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+using policy::Reason;
+
+constexpr std::uint32_t kProtocol = 1;
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::chrono::seconds kConnectTimeout{20};
+
+std::string Raw(const Digest& digest) { return {digest.bytes.begin(), digest.bytes.end()}; }
+
+StatusOr<std::vector<Digest>> DigestsFrom(
+    const google::protobuf::RepeatedPtrField<std::string>& bytes) {
+  std::vector<Digest> digests;
+  for (const std::string& raw : bytes) {
+    ASSIGN_OR_RETURN(digests.emplace_back(), DigestFromBytes(AsBytes(raw)));
+  }
+  return digests;
+}
+
+// Hands what the stream says to the agent's own thread.
+class Listener final : public wire::ControlListener {
+ public:
+  explicit Listener(AgentEvents& events) : events_(events) {}
+  void OnDirective(const v1::Directive& directive) override { events_.Push(directive); }
+  void OnClosed(const Status& why) override { events_.Push(StreamClosed{why}); }
+
+ private:
+  AgentEvents& events_;
+};
+
+// The aggregator turned us away: what a person reads, and whether to come back.
+Status GoodbyeStatus(const v1::Goodbye& goodbye) {
+  const Reason reason =
+      policy::ReasonFromNumber(goodbye.refusal().reason()).value_or(Reason::kMalformed);
+  const std::string text =
+      "the aggregator refused this agent: " + std::string(policy::Code(reason)) + ", " +
+      std::string(policy::Explain(reason));
+  return Error(goodbye.retry_after_seconds() == 0 ? StatusCode::kFailedPrecondition
+                                                  : StatusCode::kUnavailable,
+               text);
+}
+
+}  // namespace
+
+StatusOr<audit::CheckedLeaf> CheckWireLeaf(const v1::LoggedLeaf& leaf,
+                                           const crypto::NoteVerifier& key) {
+  ASSIGN_OR_RETURN(const std::vector<Digest> proof, DigestsFrom(leaf.proof()));
+  return audit::CheckLeaf(
+      {.index = leaf.index(), .leaf = leaf.leaf(), .proof = proof, .head_note = leaf.head()}, key);
+}
+
+Status Agent::RunConnection(const std::stop_token& stop, const std::function<void()>& ready) {
+  wire::ClientOptions options;
+  options.address = config_.aggregator;
+  options.identity = {.key_pem = std::string(identity_.files.tls_key.Text()),
+                      .chain_pem = identity_.files.tls_chain,
+                      .roots_pem = identity_.files.root};
+  options.peer.federation = identity_.Name().federation;
+  options.peer.roles = {crypto::Role::kAggregator};
+  options.peer.rule = [this](const crypto::PeerIdentity& peer) {
+    const contracts::PeerCheck check =
+        contracts::CheckPeer(identity_.roster, peer, crypto::Role::kAggregator);
+    return check.reason == Reason::kNone
+               ? OkStatus()
+               : Error(StatusCode::kUnauthenticated, "the aggregator's certificate is refused: " +
+                                                         std::string(policy::Code(check.reason)));
+  };
+  options.transport.window_bytes = config_.window_bytes;
+  options.clock = &clock_;
+
+  auto connection = std::make_shared<Connection>();
+  ASSIGN_OR_RETURN(connection->client, wire::FederationClient::Connect(
+                                           options, {.timeout = kConnectTimeout, .stop = stop}));
+  const contracts::PeerCheck server = contracts::CheckPeer(
+      identity_.roster, connection->client->Server(), crypto::Role::kAggregator);
+  if (server.reason != Reason::kNone) {
+    return Error(StatusCode::kUnauthenticated, "the aggregator is not in the roster");
+  }
+  connection->terms.aggregator = *server.entry;
+  ASSIGN_OR_RETURN(connection->terms.aggregator_log,
+                   crypto::NoteVerifier::Parse(server.entry->log_key));
+  ASSIGN_OR_RETURN(const v1::SiteMessage hello, MakeHello());
+  events_.Clear();
+  Listener listener(events_);
+  connection->control = connection->client->OpenControl(listener);
+  RETURN_IF_ERROR(connection->control->Send(hello));
+
+  Status ended = OkStatus();
+  auto heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
+  while (!stop.stop_requested() && ended.ok()) {
+    std::optional<AgentEvent> event = events_.Next(heartbeat, stop);
+    if (!event) {
+      heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
+      if (was_ready_) {
+        ended = SendHeartbeat(*connection);
+      }
+    } else if (auto* closed = std::get_if<StreamClosed>(&*event)) {
+      ended = closed->why.ok() ? Error(StatusCode::kUnavailable, "the connection has ended")
+                               : closed->why;
+    } else if (std::holds_alternative<GrantsChanged>(*event)) {
+      ended = was_ready_ ? AnswerHeld(*connection) : OkStatus();
+    } else if (const auto& directive = std::get<v1::Directive>(*event); directive.has_goodbye()) {
+      ended = GoodbyeStatus(directive.goodbye());
+    } else if (was_ready_) {
+      ended = Handle(directive, *connection);
+    } else if (directive.has_welcome()) {
+      ended = TakeWelcome(directive.welcome(), *connection);
+      if (ended.ok()) {
+        was_ready_ = true;
+        current_.Set(connection);
+        ended = SendHeartbeat(*connection);
+        ready();
+      }
+    } else {
+      ended = Error(StatusCode::kInvalidArgument, "the aggregator did not say welcome first");
+    }
+  }
+  current_.Set(nullptr);
+  connection->control->Close();
+  return ended;
+}
+
+StatusOr<v1::SiteMessage> Agent::MakeHello() {
+  v1::SiteMessage message;
+  v1::Hello* hello = message.mutable_hello();
+  hello->set_protocol_min(kProtocol);
+  hello->set_protocol_max(kProtocol);
+  hello->set_policy_schema_min(policy::kPolicySchema);
+  hello->set_policy_schema_max(policy::kPolicySchema);
+  hello->set_instance(books_->Instance());
+  if (const std::optional<HelloMessage> trainer = trainer_.Facts()) {
+    for (const DatasetFact& dataset : trainer->datasets) {
+      // Only what the policy knows by that alias: another name never leaves.
+      if (policies_.site.Find(dataset.alias) != nullptr) {
+        hello->add_dataset_aliases(dataset.alias.text());
+      }
+    }
+  }
+  hello->set_policy_statement(policies_.statement);
+  hello->set_roster(identity_.files.roster_note);
+  ASSIGN_OR_RETURN(const Books::ProvenHead own, books_->HeadSince(0));
+  hello->set_own_head(own.head.note);
+  const std::string federation = identity_.Name().federation;
+  for (const contracts::RosterEntry& entry : identity_.roster.entries) {
+    if (entry.role == crypto::Role::kAggregator) {
+      ASSIGN_OR_RETURN(const crypto::NoteVerifier key, crypto::NoteVerifier::Parse(entry.log_key));
+      ASSIGN_OR_RETURN(const std::string seen, books_->LastPeerHead(key.name()));
+      hello->set_last_aggregator_head(seen);
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<OutboxRow> outbox,
+                   books_->With([](SiteStore& store) { return store.Outbox(); }));
+  for (const OutboxRow& row : outbox) {
+    v1::PendingUpdate* pending = hello->add_pending();
+    pending->mutable_phase()->set_job(row.phase.job.text());
+    pending->mutable_phase()->set_round(row.phase.round);
+    pending->mutable_phase()->set_phase(static_cast<v1::PhaseKind>(row.phase.phase));
+    pending->set_digest(Raw(row.digest));
+  }
+  return message;
+}
+
+Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
+  Terms& terms = connection.terms;
+  ASSIGN_OR_RETURN(const std::uint64_t greatest,
+                   books_->With([](SiteStore& store) { return store.AggregatorStarts(); }));
+  if (welcome.starts() < greatest) {
+    RETURN_IF_ERROR(books_
+                        ->Append(audit::EventBuilder(audit::EventType::kInstanceConflict)
+                                     .Set("peer", "aggregator/" + terms.aggregator.name)
+                                     .Set("instance", welcome.starts())
+                                     .Set("greatest", greatest)
+                                     .Build())
+                        .status());
+    return Error(StatusCode::kFailedPrecondition,
+                 "this aggregator says it is start " + std::to_string(welcome.starts()) +
+                     ", but start " + std::to_string(greatest) +
+                     " has been seen: an older copy of it is running; nothing is sent");
+  }
+  terms.starts = welcome.starts();
+  // A newer roster counts from now on; the keys that were checked at the handshake must still be in
+  // it.
+  ASSIGN_OR_RETURN(terms.roster, contracts::OpenRoster(welcome.roster(), identity_.roster_key,
+                                                       clock_.Now(), identity_.roster.version));
+  const contracts::RosterEntry* site =
+      terms.roster.Find(crypto::Role::kSite, identity_.Name().name);
+  const contracts::RosterEntry* aggregator =
+      terms.roster.Find(crypto::Role::kAggregator, terms.aggregator.name);
+  if (site == nullptr || aggregator == nullptr || *aggregator != terms.aggregator) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "the roster in force does not list this site and this aggregator as they are");
+  }
+  terms.site = *site;
+
+  ASSIGN_OR_RETURN(const std::vector<Digest> consistency, DigestsFrom(welcome.consistency()));
+  RETURN_IF_ERROR(
+      Annotate(books_->WitnessPeerHead(welcome.head(), terms.aggregator_log, consistency).status(),
+               "the aggregator's log is not the one this site has seen"));
+  witnessed_size_ = welcome.witnessed_size();
+  if (witnessed_size_ > 0) {
+    ASSIGN_OR_RETURN(const Digest root, DigestFromBytes(AsBytes(welcome.witnessed_root())));
+    RETURN_IF_ERROR(Annotate(
+        books_->CheckRemembered(witnessed_size_, root),
+        "this site's own log is not the one that was witnessed (a restored backup?); nothing is "
+        "sent until it is recovered"));
+  }
+  ASSIGN_OR_RETURN(terms.policies,
+                   MeetOnConnect(policies_, welcome.federation_policy(),
+                                 welcome.aggregator_policy(), welcome.legal_facts()));
+  RETURN_IF_ERROR(
+      books_->With([&](SiteStore& store) { return store.SetAggregatorStarts(welcome.starts()); }));
+  const crypto::PeerIdentity server = connection.client->Server();
+  return books_
+      ->Append(audit::EventBuilder(audit::EventType::kPeerConnected)
+                   .Set("peer", "aggregator/" + terms.aggregator.name)
+                   .Set("jurisdiction", terms.aggregator.jurisdiction)
+                   .Set("key", server.key)
+                   .Set("instance", welcome.starts())
+                   .Set("protocol", welcome.protocol())
+                   .Build())
+      .status();
+}
+
+Status Agent::TakeHeads(const v1::Heads& heads, const Terms& terms) {
+  ASSIGN_OR_RETURN(const std::vector<Digest> consistency, DigestsFrom(heads.consistency()));
+  RETURN_IF_ERROR(
+      Annotate(books_->WitnessPeerHead(heads.head(), terms.aggregator_log, consistency).status(),
+               "the aggregator's log is not the one this site has seen"));
+  witnessed_size_ = std::max<std::uint64_t>(witnessed_size_, heads.witnessed_size());
+  return OkStatus();
+}
+
+Status Agent::SendHeartbeat(Connection& connection) {
+  ASSIGN_OR_RETURN(const Books::ProvenHead own, books_->HeadSince(witnessed_size_));
+  v1::SiteMessage message;
+  message.mutable_heartbeat()->set_own_head(own.head.note);
+  for (const Digest& node : own.consistency) {
+    message.mutable_heartbeat()->add_consistency(Raw(node));
+  }
+  return connection.control->Send(message);
+}
+
+Status Agent::Handle(const v1::Directive& directive, Connection& connection) {
+  if (directive.has_job_offer()) {
+    return TakeOffer(directive.job_offer(), connection);
+  }
+  if (directive.has_open_phase()) {
+    return TakeOpening(directive.open_phase(), connection);
+  }
+  if (directive.has_phase_outcome()) {
+    RETURN_IF_ERROR(TakeOutcome(directive.phase_outcome(), connection));
+    return SendHeartbeat(connection);  // so that each round's leaves are witnessed at both ends
+  }
+  if (directive.has_job_ended()) {
+    RETURN_IF_ERROR(TakeJobEnd(directive.job_ended()));
+    return SendHeartbeat(connection);
+  }
+  if (directive.has_heads()) {
+    return TakeHeads(directive.heads(), connection.terms);
+  }
+  return Error(StatusCode::kInvalidArgument, "a second welcome");
+}
+
+}  // namespace domicile::site_agent

@@ -1,0 +1,331 @@
+#include "site_agent/egress/site_store.h"
+
+#include <array>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "audit/log.h"
+
+namespace domicile::site_agent {
+
+namespace {
+
+// "DMSA" in ASCII; never changes.
+constexpr std::uint32_t kApplicationId = 0x444D5341;
+constexpr std::uint64_t kLargestModel = std::uint64_t{1} << 36U;
+
+constexpr std::string_view kTables = R"sql(
+  CREATE TABLE life (instance INTEGER NOT NULL, aggregator_starts INTEGER NOT NULL) STRICT;
+  INSERT INTO life VALUES (0, 0);
+  CREATE TABLE job (
+    id TEXT PRIMARY KEY, plan TEXT NOT NULL, base_model BLOB NOT NULL, base_size INTEGER NOT NULL,
+    last_model BLOB NOT NULL, train_commits INTEGER NOT NULL, statistics INTEGER NOT NULL,
+    committed_model BLOB NOT NULL, committed_leaf INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE run (job TEXT PRIMARY KEY, dataset TEXT NOT NULL, at INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE commit_seen (
+    job TEXT NOT NULL, round INTEGER NOT NULL, phase INTEGER NOT NULL, leaf INTEGER NOT NULL,
+    PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
+  CREATE TABLE outbox (
+    job TEXT NOT NULL, round INTEGER NOT NULL, phase INTEGER NOT NULL, digest BLOB NOT NULL,
+    size INTEGER NOT NULL, base_model BLOB NOT NULL, policy BLOB NOT NULL, leaf INTEGER NOT NULL,
+    numbers INTEGER NOT NULL, records INTEGER NOT NULL,
+    PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
+  CREATE TABLE release (
+    dataset TEXT NOT NULL, job TEXT NOT NULL, round INTEGER NOT NULL, phase INTEGER NOT NULL,
+    transfer BLOB NOT NULL, numbers INTEGER NOT NULL, records INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
+  CREATE TABLE statistics (
+    commitment BLOB NOT NULL, columns BLOB NOT NULL, participants BLOB NOT NULL,
+    numbers BLOB NOT NULL, records INTEGER NOT NULL, PRIMARY KEY (commitment, columns))
+    STRICT, WITHOUT ROWID;
+)sql";
+
+Statement& BindPhase(Statement& statement, int first, const PhaseId& phase) {
+  return statement.Bind(first, phase.job.text())
+      .Bind(first + 1, static_cast<std::int64_t>(phase.round))
+      .Bind(first + 2, static_cast<std::int64_t>(phase.phase));
+}
+
+std::int64_t Seconds(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
+}
+
+constexpr std::string_view kOutboxColumns =
+    "SELECT job, round, phase, digest, size, base_model, policy, leaf, numbers, records FROM "
+    "outbox ";
+
+StatusOr<OutboxRow> ReadOutbox(const Statement& row) {
+  OutboxRow out;
+  ASSIGN_OR_RETURN(out.phase.job, JobId::Parse(row.Text(0)));
+  out.phase.round = static_cast<RoundNumber>(row.Int(1));
+  out.phase.phase = static_cast<contracts::PhaseKind>(row.Int(2));
+  ASSIGN_OR_RETURN(out.digest, DigestFromBytes(row.Blob(3)));
+  out.size_bytes = static_cast<std::uint64_t>(row.Int(4));
+  ASSIGN_OR_RETURN(out.base_model, DigestFromBytes(row.Blob(5)));
+  ASSIGN_OR_RETURN(out.policy, DigestFromBytes(row.Blob(6)));
+  out.leaf = static_cast<std::uint64_t>(row.Int(7));
+  out.numbers = static_cast<std::uint64_t>(row.Int(8));
+  out.records = static_cast<std::uint64_t>(row.Int(9));
+  return out;
+}
+
+// Removes the files of a folder whose digest no row names.
+Status RemoveUnnamed(Database& db, const std::string& folder, std::string_view query) {
+  RETURN_IF_ERROR(RemoveTemporaries(folder));
+  std::set<std::string> named;
+  ASSIGN_OR_RETURN(Statement all, db.Prepare(query));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, all.Step());
+    if (!row) {
+      break;
+    }
+    named.insert(PrintHex(all.Blob(0)));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(folder));
+  for (const std::string& file : files) {
+    if (!named.contains(file)) {
+      RETURN_IF_ERROR(RemoveFile(JoinPath(folder, file)));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<SiteStore> SiteStore::Open(const std::string& folder) {
+  for (const std::string& part : {folder, JoinPath(folder, "outbox"), JoinPath(folder, "models")}) {
+    RETURN_IF_ERROR(CreateFolders(part));
+  }
+  ASSIGN_OR_RETURN(FileHandle lock, LockFile(JoinPath(folder, "lock"), "agent"));
+  ASSIGN_OR_RETURN(Database opened,
+                   Database::Open(JoinPath(folder, "agent.db"), Database::Mode::kCreate));
+  auto db = std::make_unique<Database>(std::move(opened));
+  const std::array<std::string_view, 2> migrations = {audit::kLogTables, kTables};
+  RETURN_IF_ERROR(db->Migrate(kApplicationId, migrations));
+  SiteStore store(std::move(lock), std::move(db), folder);
+  RETURN_IF_ERROR(store.RaiseInstance());
+  RETURN_IF_ERROR(store.RemoveOrphans());
+  return store;
+}
+
+Status SiteStore::RaiseInstance() {
+  ASSIGN_OR_RETURN(Statement raise,
+                   db_->Prepare("UPDATE life SET instance = instance + 1 RETURNING instance"));
+  ASSIGN_OR_RETURN(const bool row, raise.Step());
+  DOMICILE_CHECK(row);
+  instance_ = static_cast<std::uint64_t>(raise.Int(0));
+  return raise.Run();
+}
+
+Status SiteStore::RemoveOrphans() {
+  RETURN_IF_ERROR(RemoveUnnamed(*db_, JoinPath(folder_, "outbox"), "SELECT digest FROM outbox"));
+  return RemoveUnnamed(*db_, JoinPath(folder_, "models"), "SELECT last_model FROM job");
+}
+
+StatusOr<std::uint64_t> SiteStore::AggregatorStarts() {
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare("SELECT aggregator_starts FROM life"));
+  ASSIGN_OR_RETURN(const bool row, find.Step());
+  DOMICILE_CHECK(row);
+  return static_cast<std::uint64_t>(find.Int(0));
+}
+
+Status SiteStore::SetAggregatorStarts(std::uint64_t starts) {
+  ASSIGN_OR_RETURN(Statement set,
+                   db_->Prepare("UPDATE life SET aggregator_starts = max(aggregator_starts, ?)"));
+  return set.Bind(1, static_cast<std::int64_t>(starts)).Run();
+}
+
+StatusOr<std::optional<JobRow>> SiteStore::FindJob(const JobId& job) {
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db_->Prepare("SELECT plan, base_model, base_size, last_model, train_commits, "
+                   "statistics, committed_model, committed_leaf FROM job WHERE id = ?"));
+  find.Bind(1, job.text());
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) {
+    return std::nullopt;
+  }
+  JobRow row;
+  row.job = job;
+  row.plan = find.Text(0);
+  ASSIGN_OR_RETURN(row.base_model, DigestFromBytes(find.Blob(1)));
+  row.base_model_bytes = static_cast<std::uint64_t>(find.Int(2));
+  ASSIGN_OR_RETURN(row.last_model, DigestFromBytes(find.Blob(3)));
+  row.train_commits = static_cast<std::uint32_t>(find.Int(4));
+  row.statistics_committed = find.Int(5) != 0;
+  ASSIGN_OR_RETURN(row.committed_model, DigestFromBytes(find.Blob(6)));
+  row.committed_leaf = static_cast<std::uint64_t>(find.Int(7));
+  return row;
+}
+
+Status SiteStore::PutJob(const JobRow& row) {
+  ASSIGN_OR_RETURN(Statement put,
+                   db_->Prepare("INSERT OR REPLACE INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  return put.Bind(1, row.job.text())
+      .Bind(2, row.plan)
+      .Bind(3, ByteSpan(row.base_model.bytes))
+      .Bind(4, static_cast<std::int64_t>(row.base_model_bytes))
+      .Bind(5, ByteSpan(row.last_model.bytes))
+      .Bind(6, static_cast<std::int64_t>(row.train_commits))
+      .Bind(7, static_cast<std::int64_t>(row.statistics_committed ? 1 : 0))
+      .Bind(8, ByteSpan(row.committed_model.bytes))
+      .Bind(9, static_cast<std::int64_t>(row.committed_leaf))
+      .Run();
+}
+
+Status SiteStore::AddRun(const JobId& job, const DatasetAlias& dataset, WallTime now) {
+  ASSIGN_OR_RETURN(Statement add, db_->Prepare("INSERT OR IGNORE INTO run VALUES (?, ?, ?)"));
+  return add.Bind(1, job.text()).Bind(2, dataset.text()).Bind(3, Seconds(now)).Run();
+}
+
+StatusOr<std::uint64_t> SiteStore::RunsSince(const DatasetAlias& dataset, WallTime since,
+                                             const JobId& job) {
+  ASSIGN_OR_RETURN(
+      Statement count,
+      db_->Prepare("SELECT count(*) FROM run WHERE dataset = ? AND at >= ? AND job <> ?"));
+  count.Bind(1, dataset.text()).Bind(2, Seconds(since)).Bind(3, job.text());
+  ASSIGN_OR_RETURN(const bool row, count.Step());
+  DOMICILE_CHECK(row);
+  return static_cast<std::uint64_t>(count.Int(0));
+}
+
+StatusOr<bool> SiteStore::AddCommit(const PhaseId& phase, std::uint64_t leaf) {
+  ASSIGN_OR_RETURN(Statement add,
+                   db_->Prepare("INSERT OR IGNORE INTO commit_seen VALUES (?, ?, ?, ?)"));
+  RETURN_IF_ERROR(BindPhase(add, 1, phase).Bind(4, static_cast<std::int64_t>(leaf)).Run());
+  return db_->Changes() > 0;
+}
+
+StatusOr<std::optional<OutboxRow>> SiteStore::FindOutbox(const PhaseId& phase) {
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare(std::string(kOutboxColumns) +
+                                                "WHERE job = ? AND round = ? AND phase = ?"));
+  BindPhase(find, 1, phase);
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) {
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(OutboxRow row, ReadOutbox(find));
+  return std::optional(std::move(row));
+}
+
+StatusOr<std::vector<OutboxRow>> SiteStore::Outbox() {
+  std::vector<OutboxRow> rows;
+  ASSIGN_OR_RETURN(Statement all,
+                   db_->Prepare(std::string(kOutboxColumns) + "ORDER BY job, round, phase"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, all.Step());
+    if (!found) {
+      return rows;
+    }
+    ASSIGN_OR_RETURN(rows.emplace_back(), ReadOutbox(all));
+  }
+}
+
+Status SiteStore::AddOutbox(const OutboxRow& row) {
+  ASSIGN_OR_RETURN(Statement add,
+                   db_->Prepare("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  return BindPhase(add, 1, row.phase)
+      .Bind(4, ByteSpan(row.digest.bytes))
+      .Bind(5, static_cast<std::int64_t>(row.size_bytes))
+      .Bind(6, ByteSpan(row.base_model.bytes))
+      .Bind(7, ByteSpan(row.policy.bytes))
+      .Bind(8, static_cast<std::int64_t>(row.leaf))
+      .Bind(9, static_cast<std::int64_t>(row.numbers))
+      .Bind(10, static_cast<std::int64_t>(row.records))
+      .Run();
+}
+
+Status SiteStore::RemoveOutbox(const PhaseId& phase) {
+  ASSIGN_OR_RETURN(Statement remove,
+                   db_->Prepare("DELETE FROM outbox WHERE job = ? AND round = ? AND phase = ?"));
+  return BindPhase(remove, 1, phase).Run();
+}
+
+std::string SiteStore::OutboxPath(const Digest& digest) const {
+  return JoinPath(JoinPath(folder_, "outbox"), PrintHex(digest));
+}
+
+StatusOr<double> SiteStore::ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase) {
+  // Summed here, row by row in a fixed order, so that the figure is the same on every run.
+  ASSIGN_OR_RETURN(Statement all,
+                   db_->Prepare("SELECT numbers, records FROM release WHERE dataset = ?1 AND NOT "
+                                "(job = ?2 AND round = ?3 AND phase = ?4) "
+                                "ORDER BY job, round, phase"));
+  all.Bind(1, dataset.text());
+  BindPhase(all, 2, phase);
+  double sum = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, all.Step());
+    if (!found) {
+      return sum;
+    }
+    sum += static_cast<double>(all.Int(0)) / static_cast<double>(all.Int(1));
+  }
+}
+
+Status SiteStore::AddRelease(const DatasetAlias& dataset, const PhaseId& phase,
+                             const Digest& transfer, std::uint64_t numbers, std::uint64_t records,
+                             std::uint64_t bytes) {
+  DOMICILE_CHECK(records > 0);
+  ASSIGN_OR_RETURN(Statement add,
+                   db_->Prepare("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+  add.Bind(1, dataset.text());
+  return BindPhase(add, 2, phase)
+      .Bind(5, ByteSpan(transfer.bytes))
+      .Bind(6, static_cast<std::int64_t>(numbers))
+      .Bind(7, static_cast<std::int64_t>(records))
+      .Bind(8, static_cast<std::int64_t>(bytes))
+      .Run();
+}
+
+StatusOr<std::optional<StatisticsRow>> SiteStore::FindStatistics(const Digest& dataset_commitment,
+                                                                 const Digest& columns) {
+  ASSIGN_OR_RETURN(Statement find,
+                   db_->Prepare("SELECT participants, numbers, records FROM statistics "
+                                "WHERE commitment = ? AND columns = ?"));
+  find.Bind(1, ByteSpan(dataset_commitment.bytes)).Bind(2, ByteSpan(columns.bytes));
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) {
+    return std::nullopt;
+  }
+  StatisticsRow row;
+  ASSIGN_OR_RETURN(row.participants, DigestFromBytes(find.Blob(0)));
+  row.numbers = find.Blob(1);
+  row.rows = static_cast<std::uint64_t>(find.Int(2));
+  return row;
+}
+
+Status SiteStore::AddStatistics(const Digest& dataset_commitment, const Digest& columns,
+                                const StatisticsRow& row) {
+  ASSIGN_OR_RETURN(Statement add, db_->Prepare("INSERT INTO statistics VALUES (?, ?, ?, ?, ?)"));
+  return add.Bind(1, ByteSpan(dataset_commitment.bytes))
+      .Bind(2, ByteSpan(columns.bytes))
+      .Bind(3, ByteSpan(row.participants.bytes))
+      .Bind(4, ByteSpan(row.numbers))
+      .Bind(5, static_cast<std::int64_t>(row.rows))
+      .Run();
+}
+
+std::string SiteStore::ModelPath(const Digest& digest) const {
+  return JoinPath(JoinPath(folder_, "models"), PrintHex(digest));
+}
+
+Status SiteStore::WriteModel(const Digest& digest, ByteSpan bytes) {
+  const std::string path = ModelPath(digest);
+  return FileExists(path) ? OkStatus() : WriteFileDurably(path, bytes);
+}
+
+StatusOr<std::string> SiteStore::ReadModel(const Digest& digest) {
+  return ReadFile(ModelPath(digest), kLargestModel);
+}
+
+Status SiteStore::RemoveModel(const Digest& digest) {
+  ASSIGN_OR_RETURN(Statement named, db_->Prepare("SELECT 1 FROM job WHERE last_model = ?"));
+  named.Bind(1, ByteSpan(digest.bytes));
+  ASSIGN_OR_RETURN(const bool is_named, named.Step());
+  return is_named ? OkStatus() : RemoveFile(ModelPath(digest));
+}
+
+}  // namespace domicile::site_agent

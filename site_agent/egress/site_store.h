@@ -1,0 +1,128 @@
+// What an agent keeps on disk: one SQLite file (its starts, the outbox's list, the ledger, what it
+// has seen of jobs, and the log) and a folder with the bytes of updates that wait for their
+// outcome.
+//
+// An update file is durable before the transaction that names it; a file that no row names is
+// removed at start: nothing of it had left. Guard with one mutex; the log borrows the database.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/ids.h"
+#include "base/sqlite.h"
+#include "base/status.h"
+#include "contracts/plan.h"
+
+namespace domicile::site_agent {
+
+// One phase of one round of one job.
+struct PhaseId {
+  JobId job;
+  RoundNumber round = 0;
+  contracts::PhaseKind phase = contracts::PhaseKind::kNone;
+  friend bool operator==(const PhaseId&, const PhaseId&) = default;
+  friend auto operator<=>(const PhaseId&, const PhaseId&) = default;
+};
+
+// An update that the gate has let through: these bytes, and no others, may be sent.
+struct OutboxRow {
+  PhaseId phase;
+  Digest digest;
+  std::uint64_t size_bytes = 0;
+  Digest base_model;
+  Digest policy;           // effective, under which it was decided
+  std::uint64_t leaf = 0;  // `egress.decided`
+  std::uint64_t numbers = 0;
+  std::uint64_t records = 0;
+};
+
+// A job this site was offered.
+struct JobRow {
+  JobId job;
+  std::string plan;  // exact text
+  Digest base_model;
+  std::uint64_t base_model_bytes = 0;
+  Digest last_model;  // taken in last, its file is in the models folder; zero: none yet
+  std::uint32_t train_commits = 0;  // committed since that model, each leaf verified
+  bool statistics_committed = false;
+  Digest committed_model;            // that the last verified commit names; zero: none yet
+  std::uint64_t committed_leaf = 0;  // of that commit in the aggregator's log
+};
+
+// Statistics of one dataset version and column set, once released.
+struct StatisticsRow {
+  Digest participants;  // of the sorted list
+  Bytes numbers;        // the section's encoded integers
+  std::uint64_t rows = 0;
+};
+
+// One thread at a time.
+class SiteStore {
+ public:
+  // Opens or makes `folder`, locks it against a second agent, removes what a crash left, raises the
+  // instance number. Errors: those of base/file.h and base/sqlite.h.
+  static StatusOr<SiteStore> Open(const std::string& folder);
+
+  Database& Db() { return *db_; }
+  std::uint64_t Instance() const { return instance_; }
+
+  // The greatest number of starts seen of the aggregator; only grows.
+  StatusOr<std::uint64_t> AggregatorStarts();
+  Status SetAggregatorStarts(std::uint64_t starts);
+
+  // ---- jobs ----
+  StatusOr<std::optional<JobRow>> FindJob(const JobId& job);
+  Status PutJob(const JobRow& row);
+  // Counts the first data task of a job as a run, once.
+  Status AddRun(const JobId& job, const DatasetAlias& dataset, WallTime now);
+  // Runs of a dataset begun since `since`, other than of `job`.
+  StatusOr<std::uint64_t> RunsSince(const DatasetAlias& dataset, WallTime since, const JobId& job);
+  // Verified outcomes, so that each is applied once. False if it was known.
+  StatusOr<bool> AddCommit(const PhaseId& phase, std::uint64_t leaf);
+
+  // ---- outbox ----
+  StatusOr<std::optional<OutboxRow>> FindOutbox(const PhaseId& phase);
+  StatusOr<std::vector<OutboxRow>> Outbox();
+  Status AddOutbox(const OutboxRow& row);
+  Status RemoveOutbox(const PhaseId& phase);
+  std::string OutboxPath(const Digest& digest) const;
+
+  // ---- ledger: what has left about a dataset, over all jobs ----
+  // Sum over releases of numbers / records behind them, other than of `phase` itself.
+  StatusOr<double> ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase);
+  Status AddRelease(const DatasetAlias& dataset, const PhaseId& phase, const Digest& transfer,
+                    std::uint64_t numbers, std::uint64_t records, std::uint64_t bytes);
+  StatusOr<std::optional<StatisticsRow>> FindStatistics(const Digest& dataset_commitment,
+                                                        const Digest& columns);
+  Status AddStatistics(const Digest& dataset_commitment, const Digest& columns,
+                       const StatisticsRow& row);
+
+  // ---- models taken in ----
+  Status WriteModel(const Digest& digest, ByteSpan bytes);
+  StatusOr<std::string> ReadModel(const Digest& digest);
+  // Unless a job still names it.
+  Status RemoveModel(const Digest& digest);
+
+ private:
+  SiteStore(FileHandle lock, std::unique_ptr<Database> db, std::string folder)
+      : lock_(std::move(lock)), db_(std::move(db)), folder_(std::move(folder)) {}
+  Status RaiseInstance();
+  Status RemoveOrphans();
+  std::string ModelPath(const Digest& digest) const;
+
+  FileHandle lock_;
+  std::unique_ptr<Database> db_;  // by pointer: the log keeps its address
+  std::string folder_;
+  std::uint64_t instance_ = 0;
+};
+
+}  // namespace domicile::site_agent
