@@ -84,7 +84,14 @@ bool IsPlace(std::string_view text) {
          std::all_of(text.begin() + 3, text.end(), [](char c) { return IsUpper(c) || IsDigit(c); });
 }
 
-std::string HintFor(std::string_view text) {
+Status NotAPlace(std::string_view text, std::string_view kind) {
+  return Error(StatusCode::kInvalidArgument, "`" + Visible(text, 24) + "` is not a " +
+                                                 std::string(kind) + ": " + JurisdictionHint(text));
+}
+
+}  // namespace
+
+std::string JurisdictionHint(std::string_view text) {
   if (text.empty()) {
     return "it is empty; an unset place never means a default";
   }
@@ -115,13 +122,6 @@ std::string HintFor(std::string_view text) {
   }
   return "use ISO 3166-1 alpha-2 (`DE`) or ISO 3166-2 (`US-OH`)";
 }
-
-Status NotAPlace(std::string_view text, std::string_view kind) {
-  return Error(StatusCode::kInvalidArgument,
-               "`" + Visible(text, 24) + "` is not a " + std::string(kind) + ": " + HintFor(text));
-}
-
-}  // namespace
 
 StatusOr<Jurisdiction> Jurisdiction::Parse(std::string_view text) {
   if (!IsPlace(text)) {

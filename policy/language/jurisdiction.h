@@ -65,6 +65,10 @@ class Area {
   Jurisdiction place_;
 };
 
+// Why a text is no jurisdiction and what to write instead, without the text itself: it may be
+// anything.
+std::string JurisdictionHint(std::string_view text);
+
 // The names of blocs. Who is in them, and when, is in the legal facts.
 std::span<const std::string_view> BlocNames();
 

@@ -11,7 +11,7 @@ namespace {
 struct Ground {
   bool by_fact = false;  // free flow, or an adequacy decision that is relied on: readable may pass
   bool by_document = false;   // clauses, rules, certification: not for readable contributions
-  bool has_adequacy = false;  // a decision is in force, but no rule relies on it
+  bool has_adequacy = false;  // a decision for all is in force, but no rule relies on it
   bool has_expired_fact = false;
   bool has_expired_document = false;
   bool is_unknown = false;  // a bloc could not be told
@@ -120,7 +120,7 @@ class BorderReader {
       ground.by_fact = true;
       return;
     }
-    ground.has_adequacy = true;
+    ground.has_adequacy = ground.has_adequacy || fact.scope.empty();
     for (const TransferGround& entry : stated) {
       // A decision for certified importers only helps an importer that is named.
       const bool in_scope = fact.scope.empty() || !entry.importer.empty();

@@ -74,7 +74,7 @@ std::optional<Place> Evaluation::ReadPlace(const Party& party) {
   const StatusOr<Jurisdiction> at = Jurisdiction::Parse(party.jurisdiction);
   if (!at.ok()) {
     Deny(Reason::kLocation, {}, Who(party) + " is at " + ShowPlace(party.jurisdiction),
-         "correct the place in the roster: " + std::string(Message(at.status())));
+         "correct the place in the roster: " + JurisdictionHint(party.jurisdiction));
     return std::nullopt;
   }
   place.at = *at;
