@@ -53,7 +53,8 @@ struct Context {
   Run run = {};  // the command that was chosen; set by OnRun
 };
 
-// A group of commands (`domicile ca ...`), or one command with an example in its help.
+// A group of commands (`domicile ca ...`), the same one for every file that adds to it; or one
+// command with an example in its help.
 CLI::App* AddGroup(CLI::App& parent, const std::string& name, const std::string& description);
 CLI::App* AddCommand(CLI::App& parent, const std::string& name, const std::string& description,
                      std::string_view example);
@@ -72,6 +73,9 @@ void PrintFacts(Context& context, const Json& facts);
 int RunProgram(std::span<const std::string> args, Context& context);
 
 // ---- the commands, one a file ----
-void AddCa(CLI::App& program, Context& context);  // ca.cc
+void AddAudit(CLI::App& program, Context& context);     // audit.cc
+void AddCa(CLI::App& program, Context& context);        // ca.cc
+void AddJobGrant(CLI::App& program, Context& context);  // job_grant.cc: `job plan`, `job approve`
+void AddPolicy(CLI::App& program, Context& context);    // policy.cc
 
 }  // namespace domicile::cli

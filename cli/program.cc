@@ -14,7 +14,12 @@ namespace {
 
 int Code(Exit exit) { return static_cast<int>(exit); }
 
-void AddCommands(CLI::App& program, Context& context) { AddCa(program, context); }
+void AddCommands(CLI::App& program, Context& context) {
+  AddAudit(program, context);
+  AddCa(program, context);
+  AddJobGrant(program, context);
+  AddPolicy(program, context);
+}
 
 int Report(Context& context, const Status& status) {
   context.err << "domicile: " << Message(status) << "\n";
@@ -41,6 +46,11 @@ int RunChosen(Context& context) {
 }  // namespace
 
 CLI::App* AddGroup(CLI::App& parent, const std::string& name, const std::string& description) {
+  const std::vector<CLI::App*> same =
+      parent.get_subcommands([&name](const CLI::App* app) { return app->get_name() == name; });
+  if (!same.empty()) {
+    return same.front();
+  }
   CLI::App* const group = parent.add_subcommand(name, description);
   group->require_subcommand(1);
   return group;

@@ -1,0 +1,28 @@
+// A plan in words: what a person approves.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "contracts/plan.h"
+
+namespace domicile::cli {
+
+// "e969 13b6 4f21 ...": to be compared by eye, or read out over a telephone.
+std::string GroupedHex(const Digest& digest);
+
+// A job file, or the text of a plan. Errors: as ReadFile in base/file.h; kInvalidArgument.
+StatusOr<contracts::Plan> ReadPlan(const std::string& path);
+
+// Purpose, columns, recipients, view, and how many numbers leave when. Texts of the plan are
+// printed so that invisible bytes show.
+void PrintPlanWords(const contracts::Plan& plan, std::ostream& out);
+
+// The numbers that leave one site, for `--json`: statistics, each_round, metrics_each_round,
+// evaluation, in_all, bits_per_number.
+Json LeavingFacts(const contracts::Plan& plan);
+
+}  // namespace domicile::cli
