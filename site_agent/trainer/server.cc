@@ -117,25 +117,33 @@ class Connection {
                  "trainer socket: a message that only a trainer sends");
   }
 
+  // The slot is free again before the answer goes out: a peer that has it may ask at once.
   Status ServeTask(TaskMessage task, std::uint64_t payload_bytes) {
-    if (!slot_.TryTake()) {
-      RETURN_IF_ERROR(socket_.SkipPayload(payload_bytes));
-      return Refuse(policy::Reason::kBusy);
+    std::optional<HeldSlot> held;
+    std::optional<FailedMessage> refusal = FailedMessage{policy::Reason::kBusy, 0, 0};
+    if (slot_.TryTake()) {
+      held.emplace(slot_);
+      refusal = handler_.Admit(task, payload_bytes);
     }
-    const HeldSlot held(slot_);
-    if (const auto refusal = handler_.Admit(task, payload_bytes)) {
+    if (refusal) {
+      held.reset();
       // Read to the end, or the peer could not read the answer for writing.
       RETURN_IF_ERROR(socket_.SkipPayload(payload_bytes));
       return socket_.Send(EncodeFrame(*refusal));
     }
     ASSIGN_OR_RETURN(task.model_file, socket_.ReadPayload(payload_bytes));
     ASSIGN_OR_RETURN(WakeSignal done, WakeSignal::Make());
-    RunningTask running(handler_, std::move(task), std::move(done));
-    const Status watched = Watch(running);
-    if (!watched.ok()) {
-      running.Cancel();
+    Outcome outcome;
+    Status watched;
+    {
+      RunningTask running(handler_, std::move(task), std::move(done));
+      watched = Watch(running);
+      if (!watched.ok()) {
+        running.Cancel();
+      }
+      outcome = running.Join();
     }
-    const Outcome outcome = running.Join();
+    held.reset();
     RETURN_IF_ERROR(watched);
     return std::visit([&](const auto& end) { return socket_.Send(EncodeFrame(end)); }, outcome);
   }

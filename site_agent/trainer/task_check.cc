@@ -43,7 +43,7 @@ TaskCheck CheckTask(const TaskMessage& task, std::uint64_t payload_bytes, const 
   }
   const std::vector<contracts::PhaseKind> phases = plan->Phases(task.round);
   if (std::find(phases.begin(), phases.end(), task.phase) == phases.end()) {
-    return Refuse(policy::Reason::kRoundMissing);
+    return Refuse(policy::Reason::kRoundNotOpen);
   }
   // The agent checks every later model against the one before; the first is in the grant.
   if (task.round == 1 && task.phase == phases.front() && task.model != task.base_model) {

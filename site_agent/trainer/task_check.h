@@ -31,7 +31,7 @@ struct TaskCheck {
 };
 
 // kNone if the task may run. Else kMalformed (the plan does not parse), kDatasetUnknown, a reason
-// of VerifyGrant, kRoundMissing (the plan has no such phase in that round), kGrantBaseModel (the
+// of VerifyGrant, kRoundNotOpen (the plan has no such phase in that round), kGrantBaseModel (the
 // job's first phase with another model than the grant names), kModelShape (no model), kTooLarge.
 TaskCheck CheckTask(const TaskMessage& task, std::uint64_t payload_bytes, const OwnFacts& own,
                     WallTime now);

@@ -1,0 +1,206 @@
+// domicile-trainer: the program that holds a site's data. Only wires.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "crypto/tree_digest.h"
+#include "models/cpu_check.h"
+#include "site_agent/sandbox/canary.h"
+#include "site_agent/sandbox/lockdown.h"
+#include "site_agent/sandbox/output_file.h"
+#include "site_agent/trainer/config.h"
+#include "site_agent/trainer/frame_socket.h"
+#include "site_agent/trainer/local.h"
+#include "site_agent/trainer/server.h"
+#include "site_agent/trainer/service.h"
+
+namespace domicile::site_agent {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kWrongUse = 2;
+constexpr int kUnable = 3;
+
+int Fail(const Status& status, int exit_code) {
+  std::fprintf(stderr, "domicile-trainer: %s\n", std::string(Message(status)).c_str());
+  return exit_code;
+}
+
+// What must be known before the walls go up.
+struct Prepared {
+  TrainerConfig config;
+  std::vector<contracts::DatasetDescription> descriptions;
+  FileHandle listener;
+  FileHandle output;  // what standard output was
+  TrainerStart start;
+};
+
+StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
+                                  std::vector<contracts::DatasetDescription> descriptions) {
+  Prepared prepared;
+  prepared.config = std::move(config);
+  prepared.descriptions = std::move(descriptions);
+  const TrainerConfig& read = prepared.config;
+  RETURN_IF_ERROR(CreateFolders(read.state));
+  ASSIGN_OR_RETURN(const crypto::FileDigest program, crypto::FileSha256("/proc/self/exe"));
+  prepared.start.trainer = program.digest;
+  ASSIGN_OR_RETURN(prepared.listener, ListenUnix(read.socket, read.socket_mode));
+  if (read.output) {
+    ASSIGN_OR_RETURN(prepared.output, RedirectOutput(*read.output, read.output_bytes));
+  } else {
+    prepared.output = FileHandle(dup(STDOUT_FILENO));
+  }
+  const std::vector<PathRule> paths = TrainerPaths(read, prepared.descriptions);
+  ASSIGN_OR_RETURN(prepared.start.sandbox, Apply(TrainerLockdown(paths)));
+  const std::vector<std::string> shut = {"/etc/passwd"};
+  const CanaryReport canary = TrainerCanary(shut);
+  RETURN_IF_ERROR(RequireShut(canary));
+  prepared.start.canary = static_cast<std::uint32_t>(canary.tried.size());
+  return prepared;
+}
+
+// Serves until SIGTERM or SIGINT, which are blocked in every thread and taken here.
+Status Serve(Prepared& prepared, TrainerService& service) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  if (const int error = pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
+    return ErrnoError(error, "blocking signals");
+  }
+  const std::string ready = "ready: unix:" + prepared.config.socket + "\n";
+  if (write(prepared.output.descriptor(), ready.data(), ready.size()) < 0) {
+    LogWarning("nobody reads standard output");
+  }
+  prepared.output = FileHandle();  // nothing about data can go there from now on
+  Status served;
+  std::jthread server([&](const std::stop_token& stop) {
+    ServeOptions options;
+    options.max_payload = prepared.config.model_bytes;
+    served = ServeTrainer(prepared.listener, service, options, stop);
+    if (!stop.stop_requested()) {
+      kill(getpid(), SIGTERM);  // the listening socket failed: end the wait below
+    }
+  });
+  int signal = 0;
+  sigwait(&signals, &signal);
+  server.request_stop();
+  server.join();
+  return served;
+}
+
+// Errors up to the lock concern configuration and host, never data: they also go where standard
+// error was before it was redirected, or a person would see an exit code and nothing else.
+StatusOr<Prepared> PrepareOrSay(TrainerConfig config,
+                                std::vector<contracts::DatasetDescription> descriptions) {
+  const bool redirected = config.output.has_value();
+  const FileHandle terminal(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  StatusOr<Prepared> prepared = PrepareAndLock(std::move(config), std::move(descriptions));
+  if (!prepared.ok() && redirected) {
+    dprintf(terminal.descriptor(), "domicile-trainer: %s\n",
+            std::string(Message(prepared.status())).c_str());
+  }
+  return prepared;
+}
+
+int RunService(const std::string& config_file) {
+  StatusOr<TrainerConfig> config = ReadTrainerConfig(config_file);
+  if (!config.ok()) {
+    return Fail(config.status(), kWrongUse);
+  }
+  StatusOr<std::vector<contracts::DatasetDescription>> descriptions = ReadDescriptions(*config);
+  if (!descriptions.ok()) {
+    return Fail(descriptions.status(), kWrongUse);
+  }
+  StatusOr<Prepared> prepared = PrepareOrSay(*std::move(config), *std::move(descriptions));
+  if (!prepared.ok()) {
+    return Fail(prepared.status(), kUnable);
+  }
+  StartLog("trainer");
+  SystemClock clock;
+  SystemRandom random;
+  StatusOr<std::unique_ptr<TrainerService>> service = TrainerService::Open(
+      prepared->config, prepared->descriptions, prepared->start, clock, random);
+  if (!service.ok()) {
+    if (prepared->config.output) {
+      dprintf(prepared->output.descriptor(), "failed: see `%s`\n",
+              prepared->config.output->c_str());
+    }
+    return Fail(service.status(), kUnable);
+  }
+  const Status served = Serve(*prepared, **service);
+  return served.ok() ? kDone : Fail(served, kUnable);
+}
+
+int RunLocalOnce(const LocalRequest& request) {
+  const StatusOr<Json> result = RunLocal(request);
+  if (!result.ok()) {
+    return Fail(result.status(), kWrongUse);
+  }
+  std::printf("%s\n", PrintJson(*result).c_str());
+  return kDone;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{
+      "Trains on a site's data for its agent, behind walls it puts up itself.\n\n"
+      "Example: domicile-trainer --config trainer.toml"};
+  std::string config_file;
+  bool local = false;
+  bool json = false;
+  LocalRequest request;
+  std::string model_file;
+  auto* config_option =
+      app.add_option("--config", config_file, "trainer.toml; serves until SIGTERM");
+  auto* local_option =
+      app.add_flag("--local", local,
+                   "compare local, central and federated models, for one who may see all data");
+  app.add_option("--plan", request.plan_file, "job file or plan")->needs(local_option);
+  app.add_option("--dataset", request.datasets, "dataset description, or NAME=FILE; repeatable")
+      ->needs(local_option);
+  app.add_option("--model", model_file, "federated model (safetensors)")->needs(local_option);
+  app.add_option("--threads", request.threads, "threads of --local")
+      ->needs(local_option)
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--json", json, "print JSON (--local prints nothing else)")->needs(local_option);
+  local_option->excludes(config_option);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kWrongUse;
+  }
+  if (const Status cpu = models::CheckCpu(); !cpu.ok()) {
+    return Fail(cpu, kUnable);
+  }
+  if (!config_file.empty()) {
+    return RunService(config_file);
+  }
+  if (!local || request.plan_file.empty() || request.datasets.empty()) {
+    return Fail(Error(StatusCode::kInvalidArgument,
+                      "give `--config FILE`, or `--local --plan FILE --dataset FILE`; see --help"),
+                kWrongUse);
+  }
+  if (!model_file.empty()) {
+    request.model_file = model_file;
+  }
+  return RunLocalOnce(request);
+}
+
+}  // namespace
+}  // namespace domicile::site_agent
+
+int main(int argc, char** argv) { return domicile::site_agent::Main(argc, argv); }
