@@ -1,5 +1,5 @@
-// Why something was allowed, denied, held or refused: the closed list of reason codes that decisions,
-// refusals, log leaves and consoles share. Page: docs/formats/reason-codes.md.
+// Why something was allowed, denied, held or refused: the closed list of reason codes that
+// decisions, refusals, log leaves and consoles share. Page: docs/formats/reason-codes.md.
 #pragma once
 
 #include <cstdint>
