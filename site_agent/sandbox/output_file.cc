@@ -34,7 +34,7 @@ StatusOr<FileHandle> BeginFile(const std::string& path) {
 [[noreturn]] void Copy(int from, int file, int locked, std::uint64_t max_bytes) {
   prctl(PR_SET_NAME, "trainer-output", 0, 0, 0);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) {
-    std::signal(signal, SIG_IGN);  // NOLINT(cert-err33-c): of a valid signal it cannot fail
+    std::signal(signal, SIG_IGN);
   }
   const FileHandle null(open("/dev/null", O_RDWR));
   const int report = fcntl(locked, F_DUPFD, 10);

@@ -72,9 +72,9 @@ class Exchange {
   StatusOr<TaskOutcome> Run(const std::function<void(std::uint32_t)>& progress,
                             const std::stop_token& stop, const WakeSignal& stopped,
                             std::chrono::milliseconds cancel_timeout) {
-    socket_.set_wake(stopped.descriptor());
+    socket_.SetWake(stopped.descriptor());
     RETURN_IF_ERROR(SendTask());
-    socket_.set_wake(-1);
+    socket_.SetWake(-1);
     bool cancelled = false;
     auto deadline = std::chrono::steady_clock::time_point::max();
     while (true) {
@@ -161,7 +161,7 @@ StatusOr<TrainerClient> TrainerClient::Connect(const TrainerClientOptions& optio
                      std::to_string(kTrainerProtocol) +
                      "; install trainer and agent of one version");
   }
-  socket.set_stall_timeout(kStallTimeout);
+  socket.SetStallTimeout(kStallTimeout);
   return TrainerClient(std::make_unique<FrameSocket>(std::move(socket)), *std::move(hello));
 }
 

@@ -51,8 +51,8 @@ class FrameSocket {
   // Waits for input, for either descriptor (-1: none), or for the time to pass; negative: for ever.
   StatusOr<Waited> Wait(std::chrono::milliseconds timeout, int wake, int second = -1) const;
 
-  void set_wake(int wake) { wake_ = wake; }
-  void set_stall_timeout(std::chrono::milliseconds timeout) { stall_timeout_ = timeout; }
+  void SetWake(int wake) { wake_ = wake; }
+  void SetStallTimeout(std::chrono::milliseconds timeout) { stall_timeout_ = timeout; }
   int descriptor() const {
     return socket_.descriptor();
   }  // NOLINT(readability-identifier-naming): as FileHandle
