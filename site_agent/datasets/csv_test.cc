@@ -98,8 +98,9 @@ TEST_CASE("CsvReader: reads back whatever cells are written by RFC 4180") {
     const auto width = *rc::gen::inRange<std::size_t>(2, 5);
     const auto cell =
         rc::gen::container<std::string>(rc::gen::element('a', ',', '"', '\n', '\r', ' '));
-    auto records = *rc::gen::container<Records>(
-        *rc::gen::inRange(1, 6), rc::gen::container<std::vector<std::string>>(width, cell));
+    auto records =
+        *rc::gen::container<Records>(*rc::gen::inRange<std::size_t>(1, 6),
+                                     rc::gen::container<std::vector<std::string>>(width, cell));
     std::string text;
     for (const auto& record : records) {
       for (std::size_t i = 0; i < record.size(); ++i) {
