@@ -22,9 +22,9 @@ TEST_CASE("AreaUnderCurve: pooled histograms give the independent implementation
   const std::vector<double> scores = auc["scores"];
   const std::vector<int> labels = auc["labels"];
   const std::vector<int> sites = auc["site"];
-  for (const auto& [bins_text, expected] : auc["histogram"].items()) {
-    CAPTURE(bins_text);
-    const std::size_t bins = std::stoul(bins_text);
+  for (const auto& item : auc["histogram"].items()) {
+    const std::size_t bins = std::stoul(item.key());
+    CAPTURE(bins);
     ExactSum pooled(*HistogramGrid(1000, 10), 2 * bins);
     for (const int site : {0, 1, 2}) {
       std::vector<std::int64_t> histogram(2 * bins, 0);
@@ -38,7 +38,7 @@ TEST_CASE("AreaUnderCurve: pooled histograms give the independent implementation
     const auto area = AreaUnderCurve(pooled.Levels());
     REQUIRE(area.ok());
     REQUIRE(area->has_value());
-    CHECK(**area == doctest::Approx(expected["auc"].get<double>()).epsilon(1e-14));
+    CHECK(**area == doctest::Approx(item.value()["auc"].get<double>()).epsilon(1e-14));
   }
 }
 
