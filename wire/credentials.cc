@@ -149,6 +149,7 @@ StatusOr<crypto::PeerIdentity> PeerVerifier::Verify(std::string_view leaf_pem,
   }
   const MutexLock lock(mutex_);
   last_peer_ = *peer;
+  last_refusal_ = OkStatus();
   return peer;
 }
 

@@ -65,7 +65,7 @@ class PeerVerifier {
   // role), or what the rule said.
   StatusOr<crypto::PeerIdentity> PeerOf(const grpc::ServerContextBase& context, crypto::Role role);
 
-  // Refusals so far, and the last one (OK if there was none).
+  // Refusals so far; the last one, OK if a peer has been admitted since at a handshake.
   std::uint64_t Refusals() const { return refusals_; }
   Status LastRefusal() const;
   // The peer admitted last at a handshake; empty if there was none.

@@ -21,7 +21,7 @@
 namespace domicile::wire {
 namespace {
 
-constexpr auto kMostSites = std::chrono::seconds(20);  // shortest time between pings of a site
+constexpr auto kShortestPing = std::chrono::seconds(20);  // a site may ping no faster
 
 PeerPolicy WithRoles(PeerPolicy policy, bool admin) {
   policy.roles = {crypto::Role::kSite};
@@ -41,7 +41,7 @@ void SetArguments(grpc::ServerBuilder& builder, const TransportSettings& setting
                              static_cast<int>(settings.keepalive_timeout.count()));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  const auto shortest = std::min<std::chrono::milliseconds>(kMostSites, settings.keepalive / 2);
+  const auto shortest = std::min<std::chrono::milliseconds>(kShortestPing, settings.keepalive / 2);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              static_cast<int>(shortest.count()));
   // Two aggregators on one port would each get half of the sites, and neither would notice.

@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kSuitesVariable = "GRPC_SSL_CIPHER_SUITES";
 // A suite of TLS 1.2 that needs a key shared in advance, which gRPC never sets.
 constexpr const char* kNoUsableSuite = "PSK-AES256-GCM-SHA384";
+constexpr const char* kResolverVariable = "GRPC_DNS_RESOLVER";
 constexpr const char* kVerbosityVariable = "GRPC_VERBOSITY";
 constexpr auto kProbeTimeout = std::chrono::milliseconds(2500);
 
@@ -44,6 +45,10 @@ Status RequireOnce() {
   }
   if (::setenv(kSuitesVariable, kNoUsableSuite, 1) != 0) {
     return Error(StatusCode::kInternal, "setting GRPC_SSL_CIPHER_SUITES failed");
+  }
+  // Names are looked up as by every other program of the host, unless the environment says how.
+  if (::setenv(kResolverVariable, "native", 0) != 0) {
+    return Error(StatusCode::kInternal, "setting GRPC_DNS_RESOLVER failed");
   }
   print_grpc_log = std::getenv(kVerbosityVariable) != nullptr;
   gpr_set_log_function(OnGrpcLog);

@@ -14,8 +14,9 @@
 namespace domicile::wire {
 
 // Call in `main` before any thread is started and before anything else of wire: gRPC reads its
-// environment once. Also sends gRPC's own log to the count below; it is printed only if the
-// environment sets GRPC_VERBOSITY. Later calls do nothing.
+// environment once. Also makes gRPC look names up as the system does (unless GRPC_DNS_RESOLVER is
+// set), and sends its own log to the count below; it is printed only if the environment sets
+// GRPC_VERBOSITY. Later calls do nothing.
 // Errors: kFailedPrecondition if gRPC has already read its environment with another list.
 Status RequireTls13();
 

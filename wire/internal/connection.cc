@@ -1,5 +1,6 @@
 #include "wire/internal/connection.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -20,6 +21,12 @@ constexpr std::string_view kNoConnection = "failed to connect to all addresses";
 
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+// "No limit" is often written as the greatest number, which cannot be added to the time.
+std::chrono::system_clock::time_point DeadlineOf(const CallLimits& limits) {
+  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365);
+  return std::chrono::system_clock::now() + std::min(limits.timeout, kMost);
 }
 
 grpc::ChannelArguments Arguments(const TransportSettings& settings, const Address& address) {
@@ -58,7 +65,7 @@ Status CheckOwnIdentity(const ClientOptions& options) {
 }  // namespace
 
 CallContext::CallContext(const CallLimits& limits) : stop_(limits.stop, Cancel{&context_}) {
-  context_.set_deadline(std::chrono::system_clock::now() + limits.timeout);
+  context_.set_deadline(DeadlineOf(limits));
 }
 
 Connection::Connection(std::string address, std::shared_ptr<PeerVerifier> verifier,
@@ -78,7 +85,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientOptions& opti
                                            Arguments(options.transport, address));
   std::unique_ptr<Connection> connection(
       new Connection(PrintAddress(address), std::move(verifier), std::move(channel)));
-  const auto deadline = std::chrono::system_clock::now() + limits.timeout;
+  const auto deadline = DeadlineOf(limits);
   while (true) {
     const grpc_connectivity_state state = connection->channel_->GetState(true);
     if (state == GRPC_CHANNEL_READY) {
