@@ -88,7 +88,9 @@ void ChangeEveryByte(const SmallLog& log, const std::string& table, const std::s
     REQUIRE(db.Changes() == 1);
     write.Reset();
   };
-  for (const auto& [row, good] : cells) {
+  for (const auto& cell_of_row : cells) {
+    const std::int64_t row = cell_of_row.first;
+    const Bytes& good = cell_of_row.second;
     for (std::size_t i = 0; i < good.size(); ++i) {
       Bytes bad = good;
       bad[i] ^= 1;

@@ -136,14 +136,18 @@ TEST_CASE("Verify: with the noted head, every changed file of case C33 fails at 
 
 TEST_CASE("Verify: the changed files of case C33 have the roots that case C33 gives") {
   const crypto::NoteSigner signer = test::ExampleSigner("c33");
-  const std::pair<const char*, const char*> cases[] = {{"edited.jsonl", "f837666577aa3835"},
-                                                       {"deleted_middle.jsonl", "cf81ec16d3990a47"},
-                                                       {"swapped.jsonl", "9e9991a347ba1520"},
-                                                       {"tail_cut.jsonl", "ff745dbd796d802a"}};
-  for (const auto& [file, root] : cases) {
-    CAPTURE(file);
-    const VerifyReport report = Verify(ReadGolden(file), C33Options(signer, true));
-    CHECK(PrintHex(report.root).substr(0, 16) == root);
+  struct Case {
+    const char* file;
+    const char* root;
+  };
+  const Case cases[] = {{"edited.jsonl", "f837666577aa3835"},
+                        {"deleted_middle.jsonl", "cf81ec16d3990a47"},
+                        {"swapped.jsonl", "9e9991a347ba1520"},
+                        {"tail_cut.jsonl", "ff745dbd796d802a"}};
+  for (const Case& c : cases) {
+    CAPTURE(c.file);
+    const VerifyReport report = Verify(ReadGolden(c.file), C33Options(signer, true));
+    CHECK(PrintHex(report.root).substr(0, 16) == c.root);
   }
 }
 
