@@ -103,7 +103,9 @@ TEST_CASE("RunLocal: compares models on the heart data as the reference does") {
       {"federated", "FedAvg LR"},
       {"federated, own intercept", "FedAvg LR + own intercept"}};
   CHECK(report->Find("models")->TryArray()->size() == names.size());
-  for (const auto& [ours, theirs] : names) {
+  for (const auto& name : names) {
+    const std::string& ours = name.first;
+    const std::string& theirs = name.second;
     CAPTURE(ours);
     const Json& model = ModelNamed(*report, ours);
     CheckMetrics(*model.Find("all"), golden.at(theirs), "");
