@@ -192,6 +192,15 @@ Status RemoveFile(const std::string& path) {
   return OkStatus();
 }
 
+Status LinkFile(const std::string& target, const std::string& path) {
+  const std::string relative =
+      std::filesystem::path(target).lexically_relative(FolderOf(path)).string();
+  if (symlink(relative.c_str(), path.c_str()) != 0) {
+    return ErrnoError(errno, "linking " + Quoted(path));
+  }
+  return OkStatus();
+}
+
 std::string JoinPath(std::string_view folder, std::string_view name) {
   return (std::filesystem::path(folder) / std::filesystem::path(name)).string();
 }

@@ -33,6 +33,10 @@ Status RemoveTemporaries(const std::string& folder);
 bool FileExists(const std::string& path);
 Status RemoveFile(const std::string& path);
 
+// A symbolic link at `path` to `target`, written relative to the link's folder, so that the tree
+// can be moved. Errors: kAlreadyExists, kPermissionDenied.
+Status LinkFile(const std::string& target, const std::string& path);
+
 // "/a/b" + "c" -> "/a/b/c"; an absolute second part stands alone.
 std::string JoinPath(std::string_view folder, std::string_view name);
 // A path relative to the folder of `file`, as configuration files name other files.

@@ -17,6 +17,8 @@ int Code(Exit exit) { return static_cast<int>(exit); }
 void AddCommands(CLI::App& program, Context& context) {
   AddAudit(program, context);
   AddCa(program, context);
+  AddDemo(program, context);
+  AddJob(program, context);
   AddJobGrant(program, context);
   AddPolicy(program, context);
 }

@@ -1,0 +1,269 @@
+#include "cli/demo/federation.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/authority.h"
+#include "contracts/plan.h"
+#include "crypto/certificate.h"
+
+namespace domicile::cli {
+
+namespace {
+
+constexpr std::string_view kFederation = "hearts.example";
+constexpr std::uint64_t kLargestExample = std::uint64_t{4} << 20U;
+constexpr std::chrono::seconds kReady{20};
+constexpr int kCertificateDays = 30;
+
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+
+Status Write(const std::string& path, const std::string& text) {
+  return WriteFileDurably(path, AsBytes(text));
+}
+
+}  // namespace
+
+const std::vector<DemoSite>& HeartSites() {
+  static const std::vector<DemoSite> sites = {
+      {.name = "cleveland", .jurisdiction = "US-OH", .organisation = "cleveland-clinic"},
+      {.name = "budapest", .jurisdiction = "HU", .organisation = "hungarian-cardiology"},
+      {.name = "zurich-basel", .jurisdiction = "CH", .organisation = "zurich-basel-hospitals"},
+      {.name = "long-beach", .jurisdiction = "US-CA", .organisation = "va-long-beach"}};
+  return sites;
+}
+
+StatusOr<DemoFederation> DemoFederation::Create(const std::string& folder,
+                                                const std::string& examples,
+                                                const std::string& programs, std::uint32_t rounds,
+                                                const Clock& clock, Random& random) {
+  DemoFederation demo(folder, examples, programs);
+  RETURN_IF_ERROR(CreateFolders(folder));
+  RETURN_IF_ERROR(demo.MakeIdentities(clock, random));
+  RETURN_IF_ERROR(demo.WriteAggregator());
+  for (const DemoSite& site : HeartSites()) {
+    RETURN_IF_ERROR(Annotate(demo.WriteSite(site), "site `" + site.name + "`"));
+  }
+  ASSIGN_OR_RETURN(std::string job, ReadFile(JoinPath(examples, "job.toml"), kLargestExample));
+  if (rounds > 0) {
+    // The example's own count, replaced; everything else of the file stays as people can read it.
+    const std::string own = "count = 40";
+    const std::size_t at = job.find(own);
+    if (at == std::string::npos) {
+      return Error(StatusCode::kInvalidArgument, "the example job does not say `" + own + "`");
+    }
+    job.replace(at, own.size(), "count = " + std::to_string(rounds));
+  }
+  RETURN_IF_ERROR(contracts::PlanFromJobFile(job, demo.JobFile()).status());
+  RETURN_IF_ERROR(Write(demo.JobFile(), job));
+  return demo;
+}
+
+std::string DemoFederation::Path(const std::string& name) const { return JoinPath(folder_, name); }
+
+std::string DemoFederation::SitePath(const DemoSite& site, const std::string& name) const {
+  return JoinPath(Path("sites/" + site.name), name);
+}
+
+std::string DemoFederation::Program(const std::string& name) const {
+  return JoinPath(programs_, name);
+}
+
+Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
+  ASSIGN_OR_RETURN(
+      Authority authority,
+      Authority::Create(Path("ca"), kFederation, std::chrono::days(365), clock.Now(), random));
+  const auto issue = [&](IssueRequest request, const std::string& out) {
+    request.days = kCertificateDays;
+    return authority.Issue(request, out, clock.Now(), random).status();
+  };
+  RETURN_IF_ERROR(CreateFolders(Path("aggregator")));
+  RETURN_IF_ERROR(issue({.role = crypto::Role::kAggregator,
+                         .name = "main",
+                         .jurisdiction = "IE",
+                         .organisation = "federation-office",
+                         .control = {"IE"},
+                         .hosts = {"127.0.0.1", "localhost"}},
+                        Path("aggregator/identity")));
+  IssueRequest person;
+  person.role = crypto::Role::kOperator;
+  person.name = "demo";
+  RETURN_IF_ERROR(issue(person, OperatorIdentity()));
+  for (const DemoSite& site : HeartSites()) {
+    RETURN_IF_ERROR(CreateFolders(Path("sites/" + site.name)));
+    IssueRequest request;
+    request.role = crypto::Role::kSite;
+    request.name = site.name;
+    request.jurisdiction = site.jurisdiction;
+    request.organisation = site.organisation;
+    request.control = {site.jurisdiction.substr(0, 2)};
+    RETURN_IF_ERROR(issue(request, SitePath(site, "identity")));
+    RETURN_IF_ERROR(CreateFolders(SitePath(site, "approver")));
+    ASSIGN_OR_RETURN(
+        const crypto::NoteVerifier key,
+        MakeApprover("operator-" + site.name, SitePath(site, "approver/operator.key"), random));
+    approver_keys_[site.name] = key.Print();
+  }
+  // Everybody gets the roster that lists everybody.
+  const std::string& roster = authority.RosterNote();
+  RETURN_IF_ERROR(Write(Path("aggregator/identity/roster.note"), roster));
+  RETURN_IF_ERROR(Write(JoinPath(OperatorIdentity(), "roster.note"), roster));
+  for (const DemoSite& site : HeartSites()) {
+    RETURN_IF_ERROR(Write(SitePath(site, "identity/roster.note"), roster));
+  }
+  return OkStatus();
+}
+
+Status DemoFederation::CopyExample(const std::string& from, const std::string& to) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(JoinPath(examples_, from), kLargestExample));
+  return Write(to, text);
+}
+
+Status DemoFederation::WriteAggregator() {
+  RETURN_IF_ERROR(CreateFolders(Path("aggregator/audit")));
+  for (const char* file :
+       {"federation.policy.toml", "aggregator.policy.toml", "legal-facts.toml"}) {
+    RETURN_IF_ERROR(CopyExample(file, JoinPath(Path("aggregator"), file)));
+  }
+  return Write(Path("aggregator/aggregator.toml"),
+               "[aggregator]\n"
+               "identity = \"identity\"\n"
+               "state = \"state\"\n"
+               "listen = \"127.0.0.1:0\"\n"
+               "federation_policy = \"federation.policy.toml\"\n"
+               "aggregator_policy = \"aggregator.policy.toml\"\n"
+               "legal_facts = \"legal-facts.toml\"\n");
+}
+
+Status DemoFederation::WriteSite(const DemoSite& site) {
+  for (const char* part : {"audit", "grants", "requests", "data/data", "trainer"}) {
+    RETURN_IF_ERROR(CreateFolders(SitePath(site, part)));
+  }
+  RETURN_IF_ERROR(
+      CopyExample("site." + site.name + ".policy.toml", SitePath(site, "site.policy.toml")));
+  for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
+    RETURN_IF_ERROR(CopyExample(file, SitePath(site, file)));
+  }
+  RETURN_IF_ERROR(
+      CopyExample("dataset." + site.name + ".toml", SitePath(site, "data/dataset.toml")));
+  RETURN_IF_ERROR(
+      CopyExample("data/" + site.name + ".csv", SitePath(site, "data/data/" + site.name + ".csv")));
+  return Write(SitePath(site, "trainer/trainer.toml"),
+               "[trainer]\n"
+               "federation = " +
+                   Quoted(std::string(kFederation)) +
+                   "\n"
+                   "site = " +
+                   Quoted(site.name) +
+                   "\n"
+                   "state = \"state\"\n"
+                   "socket = \"trainer.sock\"\n"
+                   "datasets = [\"../data/dataset.toml\"]\n"
+                   "approvers = [" +
+                   Quoted(approver_keys_.at(site.name)) +
+                   "]\n"
+                   "approvals = 1\n"
+                   "output = \"output.log\"\n\n"
+                   "[compute]\n"
+                   "strategy = \"one_device\"\n"
+                   "threads = 1\n");
+}
+
+Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
+  return Write(SitePath(site, "agent.toml"),
+               "[agent]\n"
+               "identity = \"identity\"\n"
+               "state = \"state\"\n"
+               "aggregator = " +
+                   Quoted(address_) +
+                   "\n"
+                   "trainer_socket = \"trainer/trainer.sock\"\n"
+                   "policy = \"site.policy.toml\"\n"
+                   "federation_policy = \"federation.policy.toml\"\n"
+                   "legal_facts = \"legal-facts.toml\"\n"
+                   "grants = \"grants\"\n"
+                   "requests = \"requests\"\n"
+                   "approvals = 1\n\n"
+                   "[[approver]]\n"
+                   "role = \"operator\"\n"
+                   "key = " +
+                   Quoted(approver_keys_.at(site.name)) + "\n");
+}
+
+Status DemoFederation::Start() {
+  ASSIGN_OR_RETURN(Child aggregator, Child::Start({Program("domicile-aggregator"), "--config",
+                                                   Path("aggregator/aggregator.toml")},
+                                                  Path("aggregator/output.log")));
+  aggregator_ = std::move(aggregator);
+  for (const DemoSite& site : HeartSites()) {
+    ASSIGN_OR_RETURN(Child trainer, Child::Start({Program("domicile-trainer"), "--config",
+                                                  SitePath(site, "trainer/trainer.toml")},
+                                                 SitePath(site, "trainer/start.log")));
+    trainers_.push_back(std::move(trainer));
+  }
+  ASSIGN_OR_RETURN(address_, aggregator_->WaitReady(kReady));
+  for (const DemoSite& site : HeartSites()) {
+    RETURN_IF_ERROR(WriteAgentConfig(site));
+  }
+  for (Child& trainer : trainers_) {
+    RETURN_IF_ERROR(trainer.WaitReady(kReady).status());
+  }
+  for (const DemoSite& site : HeartSites()) {
+    ASSIGN_OR_RETURN(Child agent, Child::Start({Program("domicile-agent"), "--config",
+                                                SitePath(site, "agent.toml")},
+                                               SitePath(site, "output.log")));
+    agents_.push_back(std::move(agent));
+  }
+  for (Child& agent : agents_) {
+    RETURN_IF_ERROR(agent.WaitReady(kReady).status());
+  }
+  return OkStatus();
+}
+
+void DemoFederation::Stop() {
+  agents_.clear();
+  trainers_.clear();
+  aggregator_.reset();
+}
+
+StatusOr<bool> DemoFederation::Approve(const DemoSite& site) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(SitePath(site, "requests")));
+  bool any = false;
+  for (const std::string& file : files) {
+    if (!file.ends_with(".request")) {
+      continue;
+    }
+    const std::string job = file.substr(0, file.size() - std::string_view(".request").size());
+    const std::string grant = SitePath(site, "grants/" + job + ".grant");
+    if (FileExists(grant)) {
+      continue;
+    }
+    RETURN_IF_ERROR(RunToEnd({Program("domicile"), "job", "approve", "--request",
+                              SitePath(site, "requests/" + file), "--plan",
+                              SitePath(site, "requests/" + job + ".plan.json"), "--key",
+                              SitePath(site, "approver/operator.key"), "-o", grant},
+                             SitePath(site, "approver/approve.log"))
+                        .status());
+    any = true;
+  }
+  return any;
+}
+
+std::vector<std::pair<std::string, std::string>> DemoFederation::Logs() const {
+  std::vector<std::pair<std::string, std::string>> logs = {
+      {"aggregator", Path("aggregator/state/aggregator.db")}};
+  for (const DemoSite& site : HeartSites()) {
+    logs.emplace_back(site.name, SitePath(site, "state/agent.db"));
+  }
+  return logs;
+}
+
+std::string DemoFederation::LogKeyFile(const std::string& party) const {
+  return party == "aggregator" ? Path("aggregator/identity/log.pub")
+                               : Path("sites/" + party + "/identity/log.pub");
+}
+
+}  // namespace domicile::cli

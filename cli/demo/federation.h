@@ -1,0 +1,77 @@
+// The demo's federation on disk and as processes: an authority, an aggregator, four hospitals.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "cli/demo/child.h"
+
+namespace domicile::cli {
+
+struct DemoSite {
+  std::string name;
+  std::string jurisdiction;
+  std::string organisation;
+};
+
+// Cleveland, Budapest, Zurich and Basel, Long Beach.
+const std::vector<DemoSite>& HeartSites();
+
+// A folder for each party, with its configuration, output and `audit/`. One thread at a time.
+class DemoFederation {
+ public:
+  // Makes the folders, keys, certificates and configuration files of a new federation in `folder`.
+  // `examples`: where the example's files are; `programs`: where the programs are; `rounds`: how
+  // many rounds the job has, 0 for the example's own.
+  static StatusOr<DemoFederation> Create(const std::string& folder, const std::string& examples,
+                                         const std::string& programs, std::uint32_t rounds,
+                                         const Clock& clock, Random& random);
+
+  // Starts the aggregator and every site, and waits until all are connected.
+  Status Start();
+  // Asks every program to stop, sites first, and waits.
+  void Stop();
+  // Signs what waits for approval at a site, as its operator would; true if something was signed.
+  StatusOr<bool> Approve(const DemoSite& site);
+
+  const std::string& Folder() const { return folder_; }
+  std::string Address() const { return address_; }
+  std::string OperatorIdentity() const { return Path("operator"); }
+  std::string JobFile() const { return Path("operator/job.toml"); }
+  std::string SitePath(const DemoSite& site, const std::string& name) const;
+  std::string Path(const std::string& name) const;
+  std::string Program(const std::string& name) const;
+  // The log databases of all parties: aggregator first.
+  std::vector<std::pair<std::string, std::string>> Logs() const;
+  // The public key of a party's log.
+  std::string LogKeyFile(const std::string& party) const;
+
+ private:
+  DemoFederation(std::string folder, std::string examples, std::string programs)
+      : folder_(std::move(folder)),
+        examples_(std::move(examples)),
+        programs_(std::move(programs)) {}
+  Status MakeIdentities(const Clock& clock, Random& random);
+  Status WriteAggregator();
+  Status WriteSite(const DemoSite& site);
+  Status WriteAgentConfig(const DemoSite& site);
+  Status CopyExample(const std::string& from, const std::string& to);
+
+  std::string folder_;
+  std::string examples_;
+  std::string programs_;
+  std::string address_;
+  std::map<std::string, std::string> approver_keys_;  // public, by site
+  std::optional<Child> aggregator_;
+  std::vector<Child> trainers_;
+  std::vector<Child> agents_;
+};
+
+}  // namespace domicile::cli
