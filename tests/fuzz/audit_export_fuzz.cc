@@ -1,5 +1,6 @@
-// Property: an export that nothing is found wrong with consists of whole lines, each a leaf that prints
-// back to itself, with one origin and numbers from 0; and the list of its own hashes changes nothing.
+// Property: an export that nothing is found wrong with consists of whole lines, each a leaf that
+// prints back to itself, with one origin and numbers from 0; and the list of its own hashes changes
+// nothing.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
