@@ -1,12 +1,33 @@
 #include "aggregator/rounds/internal/cohort.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace domicile::aggregator::internal {
+namespace {
+
+// Takes out what is beyond max_sites: the sum has no room for it. One site of each organisation
+// comes before any second one, since floors count organisations; then the names decide.
+void CutSurplus(const JobState& state, Cohort& cohort) {
+  if (cohort.sites.size() <= state.rules.max_sites) {
+    return;
+  }
+  std::set<OrganisationId> organisations;
+  std::stable_partition(cohort.sites.begin(), cohort.sites.end(), [&](const SiteId& site) {
+    return organisations.insert(state.sites.at(site).organisation).second;
+  });
+  const auto end = cohort.sites.begin() + static_cast<std::ptrdiff_t>(state.rules.max_sites);
+  cohort.surplus.assign(end, cohort.sites.end());
+  cohort.sites.erase(end, cohort.sites.end());
+  std::sort(cohort.sites.begin(), cohort.sites.end());
+}
+
+}  // namespace
 
 std::optional<Cohort> MakeCohort(const JobState& state, std::vector<SiteId> candidates) {
   Cohort cohort{.sites = std::move(candidates)};
+  CutSurplus(state, cohort);
   const auto minimum = [&](const SiteId& site) { return state.sites.at(site).min_contributors; };
   while (!cohort.sites.empty()) {
     std::uint32_t largest = 0;

@@ -235,6 +235,9 @@ void Machine::Open(const internal::Cohort& cohort) {
     current.participants[site] = {};
     state_.sites[site].reason = Reason::kNone;
   }
+  for (const SiteId& site : cohort.surplus) {
+    state_.sites[site].reason = Reason::kBusy;
+  }
   for (const SiteId& site : cohort.left_out) {
     state_.sites[site].reason = Reason::kMinContributors;
   }

@@ -126,6 +126,21 @@ TEST_CASE("Floor: a site whose minimum cannot be met is left out, and the others
   CHECK(job.state.sites.at(Site("a")).reason == Reason::kMinContributors);
 }
 
+TEST_CASE("Cohort: never larger than the sum has room for, organisations first") {
+  JobRules rules = TrainRules(1, 2);
+  rules.max_sites = 2;
+  Driver job(rules);
+  for (const char* const site : {"a", "b", "c"}) {
+    job.Connect(site);
+  }
+  job.Accept("a", 0, "org-1");
+  job.Accept("b", 0, "org-1");
+  job.Accept("c", 0, "org-2");
+  REQUIRE(job.state.stage == JobStage::kRunning);
+  CHECK(Names(job.Find<OpenPhase>()->participants) == List{"a", "c"});
+  CHECK(job.state.sites.at(Site("b")).reason == Reason::kBusy);
+}
+
 TEST_CASE("Close: at once when every participant has answered") {
   Driver job(TrainRules(2, 2));
   job.Join({"a", "b", "c"});

@@ -33,6 +33,7 @@ struct Coverage {
   int repeats = 0;
   int restarts_while_open = 0;
   int left_out = 0;
+  int surplus = 0;
   int replays = 0;
 };
 
@@ -80,6 +81,7 @@ class World {
 
   JobRules RandomRules() {
     JobRules rules{.quorum = 1 + static_cast<std::uint32_t>(random_.Below(3)),
+                   .max_sites = 3 + static_cast<std::uint32_t>(random_.Below(4)),
                    .attempts = 1 + static_cast<std::uint32_t>(random_.Below(3)),
                    .deadline = std::chrono::seconds(10)};
     const std::uint64_t rounds = 1 + random_.Below(3);
@@ -121,6 +123,7 @@ class World {
   void Carry(const ArmDeadline& action) { deadlines_.push_back({action.key, action.epoch}); }
   void Carry(const OpenPhase& action) {
     REQUIRE_FALSE(action.participants.empty());
+    REQUIRE(action.participants.size() <= rules_.max_sites);
     if (last_open_ && last_open_->key == action.key) {
       REQUIRE(action.epoch > last_open_->epoch);
     }
@@ -145,6 +148,7 @@ class World {
     }
     for (const auto& [site, record] : state_.sites) {
       coverage_.left_out += record.reason == Reason::kMinContributors ? 1 : 0;
+      coverage_.surplus += record.reason == Reason::kBusy ? 1 : 0;
     }
     open_ = action;
     last_open_ = action;
@@ -263,7 +267,7 @@ class World {
   SimulatedSite& AnySite() { return sites_[random_.Below(sites_.size())]; }
 
   void RandomStep() {
-    if (to_commit_ && random_.Below(4) == 0) {
+    if (to_commit_ && random_.Below(8) == 0) {
       AnswerCommit();
       return;
     }
@@ -507,6 +511,7 @@ TEST_CASE("Simulation: whatever happens, the promises of a round hold") {
   CHECK(coverage.repeats > 100);
   CHECK(coverage.restarts_while_open > 100);
   CHECK(coverage.left_out > 10);
+  CHECK(coverage.surplus > 10);
   CHECK(coverage.replays > 4000);
   for (const Reason reason : {Reason::kNotAParticipant, Reason::kRoundMissing, Reason::kStaleRound,
                               Reason::kRoundNotOpen, Reason::kWrongBaseModel, Reason::kWrongEpoch,

@@ -4,6 +4,7 @@ namespace domicile::aggregator {
 
 JobRules RulesFromPlan(const contracts::Plan& plan) {
   JobRules rules{.quorum = plan.rounds.quorum,
+                 .max_sites = plan.update.max_sites,
                  .attempts = plan.rounds.attempts,
                  .deadline = plan.rounds.deadline,
                  .start_after = plan.rounds.start_after};

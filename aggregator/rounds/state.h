@@ -25,6 +25,7 @@ struct JobRules {
   std::vector<std::vector<PhaseKind>> rounds =
       {};                               // [round - 1]: its phases, in order, at least one
   std::uint32_t quorum = 0;             // fewest organisations in any committed phase
+  std::uint32_t max_sites = 0;          // most participants of a phase; what the grid has room for
   std::uint32_t attempts = 0;           // at one phase before the job fails, at least 1
   std::chrono::seconds deadline{0};     // of a phase, and of waiting for sites to open one
   std::chrono::seconds start_after{0};  // wait for more sites than the quorum this long

@@ -71,7 +71,9 @@ TEST_CASE("CheckSubmission: stale, early, missing and wrong updates are told apa
                                          {6, Reason::kRoundNotOpen},
                                          {7, Reason::kRoundMissing},
                                          {8, Reason::kWrongBaseModel}};
-  for (const auto& [t, reason] : refused) {
+  for (const auto& entry : refused) {
+    const int t = entry.first;
+    const Reason reason = entry.second;
     CAPTURE(t);
     CHECK(answers[t].verdict == Verdict::kRefuse);
     CHECK(answers[t].reason == reason);

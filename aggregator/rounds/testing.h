@@ -23,6 +23,7 @@ inline Digest Fill(std::uint8_t byte) {
 inline JobRules TrainRules(std::size_t rounds, std::uint32_t quorum, std::uint32_t attempts = 2) {
   return {.rounds = std::vector<std::vector<PhaseKind>>(rounds, {PhaseKind::kTrain}),
           .quorum = quorum,
+          .max_sites = 64,
           .attempts = attempts,
           .deadline = std::chrono::seconds(10),
           .start_after = std::chrono::seconds(60)};

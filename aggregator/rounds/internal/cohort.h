@@ -12,6 +12,7 @@ namespace domicile::aggregator::internal {
 struct Cohort {
   std::vector<SiteId> sites = {};     // sorted
   std::uint32_t floor = 0;            // of organisations; at most what `sites` have
+  std::vector<SiteId> surplus = {};   // candidates beyond max_sites
   std::vector<SiteId> left_out = {};  // candidates whose own minimum cannot be met
 };
 
