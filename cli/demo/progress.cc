@@ -1,5 +1,6 @@
 #include "cli/demo/progress.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <ostream>
 #include <sstream>
@@ -14,7 +15,9 @@ constexpr std::uint32_t kPrintEvery = 10;
 }  // namespace
 
 std::string Progress::Line(const v1::WatchJobResponse& event) const {
-  const std::uint32_t done = event.summary().rounds_committed();
+  // The round whose sum has just been committed, though a phase of it may still follow.
+  const std::uint32_t done = std::max(event.summary().rounds_committed(),
+                                      event.has_metrics() ? event.metrics().round() : 0);
   const std::uint32_t planned = event.summary().rounds_planned();
   const std::size_t cells = planned == 0 ? 0 : kBarCells * done / planned;
   std::ostringstream line;

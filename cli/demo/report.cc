@@ -83,6 +83,54 @@ void PrintModelRow(const std::string& title, const Json& all, std::ostream& out)
       << Three(all, "auc") << std::setw(10) << Three(all, "log_loss") << "\n";
 }
 
+// "site/cleveland" in "US-OH" -> "cleveland, US-OH".
+std::string Place(const audit::PartyPlace& place) {
+  return place.party.substr(place.party.find('/') + 1) + ", " + place.jurisdiction;
+}
+
+// The site rules that allowed a transfer, and the legal grounds for the border to its destination:
+// `S-1, adequacy`. The full ids are in the log.
+std::string RuleAndGround(const audit::TransferRow& row) {
+  static constexpr std::string_view kGround = "transfer-to-";
+  std::vector<std::string> words;
+  const auto add = [&words](const std::string& word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+      words.push_back(word);
+    }
+  };
+  for (const std::string& rule : row.rules) {
+    const std::string last = rule.substr(rule.rfind('/') + 1);
+    if (rule.starts_with("site/") && last.starts_with("rule-")) {
+      add(last.substr(std::string_view("rule-").size()));
+    }
+  }
+  for (const std::string& rule : row.rules) {
+    const std::string last = rule.substr(rule.rfind('/') + 1);
+    if (!last.starts_with(kGround)) {
+      continue;
+    }
+    // `transfer-to-AREA-by-MECHANISM`: of this border if the area is its country, or a bloc.
+    const std::size_t by = last.find("-by-");
+    const std::string area = last.substr(kGround.size(), by - kGround.size());
+    if (by != std::string::npos && (area.size() > 2 || row.to.jurisdiction.starts_with(area))) {
+      add(last.substr(by + std::string_view("-by-").size()) + " to " + area);
+    }
+  }
+  return Join(words, ", ");
+}
+
+void PrintTransferRow(const audit::TransferRow& row, std::ostream& out) {
+  std::string kinds = row.kinds;
+  if (const std::size_t plus = kinds.find('+'); plus != std::string::npos) {
+    kinds = kinds.substr(0, plus) + "+";  // and its metrics
+  }
+  out << "  " << std::left << std::setw(26) << Place(row.from) << std::setw(26) << Place(row.to)
+      << std::setw(17) << kinds << std::right << std::setw(5) << row.count << std::setw(8)
+      << row.bytes << std::setw(11)
+      << (row.capacity_bits == 0 ? "-" : std::to_string(row.capacity_bits)) << "  "
+      << RuleAndGround(row) << "\n";
+}
+
 // The heads of `origin` that another party has kept: what makes a cut at the end visible.
 StatusOr<std::vector<std::string>> HeadsKeptBy(const std::vector<std::string>& databases,
                                                const std::string& origin) {
@@ -171,18 +219,22 @@ Status PrintModels(const DemoFederation& federation, const v1::ShowJobResponse& 
 }
 
 Status PrintTransfers(const DemoFederation& federation, std::ostream& out) {
-  // Each party's own rows, once: what a site sent by its log, what the aggregator sent by its own.
-  std::vector<audit::TransferRow> rows;
+  out << "\nWhat crossed which border, by each sender's log\n  " << std::left << std::setw(26)
+      << "from" << std::setw(26) << "to" << std::setw(17) << "kind" << std::right << std::setw(5)
+      << "count" << std::setw(8) << "bytes" << std::setw(11) << "capacity"
+      << "  rule, ground\n";
   for (const auto& [party, database] : federation.Logs()) {
-    ASSIGN_OR_RETURN(const std::vector<audit::TransferRow> all, audit::TransfersOfFile(database));
+    ASSIGN_OR_RETURN(const std::vector<audit::TransferRow> rows, audit::TransfersOfFile(database));
     const std::string self = party == "aggregator" ? "aggregator/" : "site/" + party;
-    for (const audit::TransferRow& row : all) {
+    for (const audit::TransferRow& row : rows) {
       if (row.from.party.starts_with(self)) {
-        rows.push_back(row);
+        PrintTransferRow(row, out);
       }
     }
   }
-  out << "\nWhat crossed which border, by the logs of both ends\n" << audit::PrintTransfers(rows);
+  out << "  Capacity: the most that the payload can tell about records, in bits. All rules that "
+         "bore on a "
+         "transfer:\n  `domicile audit transfers LOG`.\n";
   return OkStatus();
 }
 
@@ -206,9 +258,9 @@ StatusOr<bool> PrintProofs(const DemoFederation& federation, std::ostream& out) 
     ASSIGN_OR_RETURN(options.outside_heads, HeadsKeptBy(others, key.name()));
     ASSIGN_OR_RETURN(const audit::VerifyReport report, audit::VerifyLogFile(database, options));
     holds = holds && report.Intact();
-    out << "  " << std::left << std::setw(14) << party << std::right << std::setw(6)
-        << report.size << " leaves, " << (report.Intact() ? "as written" : "NOT AS WRITTEN")
-        << "; " << report.proven_size << " proven by heads that others kept";
+    out << "  " << std::left << std::setw(14) << party << std::right << std::setw(6) << report.size
+        << " leaves, " << (report.Intact() ? "as written" : "NOT AS WRITTEN") << "; "
+        << report.proven_size << " proven by heads that others kept";
     if (party != "aggregator") {
       ASSIGN_OR_RETURN(const audit::Reconciliation both,
                        audit::ReconcileFiles(database, aggregator_log));
