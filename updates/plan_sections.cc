@@ -1,5 +1,6 @@
 #include "updates/plan_sections.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "updates/metrics.h"
@@ -89,6 +90,28 @@ StatusOr<std::vector<SectionSpec>> SectionsOf(const Plan& plan, PhaseKind phase)
       break;
   }
   return Error(StatusCode::kInvalidArgument, "the plan has no such phase");
+}
+
+StatusOr<std::uint64_t> LargestUpdateBytes(const Plan& plan, PhaseKind phase) {
+  // Magic, length and alignment of the manifest and of each section are well below this.
+  constexpr std::uint64_t kFraming = 256;
+  ASSIGN_OR_RETURN(const std::vector<SectionSpec> specs, SectionsOf(plan, phase));
+  std::uint64_t bytes = kLargestManifest + kFraming;
+  for (const SectionSpec& spec : specs) {
+    bytes += spec.info.count * EncodedSize(spec.info.encoding);
+  }
+  return bytes;
+}
+
+StatusOr<std::uint64_t> LargestUpdateBytes(const Plan& plan) {
+  std::uint64_t largest = 0;
+  for (const RoundNumber round : {RoundNumber{1}, plan.rounds.count}) {
+    for (const PhaseKind phase : plan.Phases(round)) {
+      ASSIGN_OR_RETURN(const std::uint64_t bytes, LargestUpdateBytes(plan, phase));
+      largest = std::max(largest, bytes);
+    }
+  }
+  return largest;
 }
 
 std::vector<SectionGrid> GridsOf(const std::vector<SectionSpec>& specs) {

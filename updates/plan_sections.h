@@ -2,6 +2,7 @@
 // same at both ends.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
@@ -21,6 +22,11 @@ struct SectionSpec {
 // that could overflow (a plan that was checked has neither).
 StatusOr<std::vector<SectionSpec>> SectionsOf(const contracts::Plan& plan,
                                               contracts::PhaseKind phase);
+
+// No update of this phase is longer; of a plan: of any of its phases. In bytes. Errors: as
+// SectionsOf.
+StatusOr<std::uint64_t> LargestUpdateBytes(const contracts::Plan& plan, contracts::PhaseKind phase);
+StatusOr<std::uint64_t> LargestUpdateBytes(const contracts::Plan& plan);
 
 StatisticsRules StatisticsRulesOf(const contracts::Plan& plan);
 

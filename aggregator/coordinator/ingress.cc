@@ -5,6 +5,7 @@
 #include "audit/records.h"
 #include "base/log.h"
 #include "contracts/plan_facts.h"
+#include "updates/plan_sections.h"
 
 namespace domicile::aggregator {
 
@@ -54,9 +55,11 @@ std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::CheckHead(const SiteI
   if (head.effective_policy != known_.at(site).policy.digests.effective) {
     return RefuseWith(Reason::kPolicyDigestMismatch, head.job);
   }
-  if (head.size_bytes > options_.max_update_bytes) {
+  // Before a byte of memory is set aside for it.
+  const StatusOr<std::uint64_t> largest = updates::LargestUpdateBytes(*job->plan, head.key.phase);
+  if (largest.ok() && head.size_bytes > *largest) {
     Refusal refusal = RefuseWith(Reason::kTooLarge, head.job);
-    refusal.limit = options_.max_update_bytes;
+    refusal.limit = *largest;
     refusal.found = head.size_bytes;
     return refusal;
   }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "contracts/plan_facts.h"
 #include "crypto/tree_digest.h"
+#include "updates/plan_sections.h"
 
 namespace domicile::aggregator {
 
@@ -23,6 +24,14 @@ Status NoSuchJob(const JobId& job) {
 StatusOr<JobView> Coordinator::Submit(std::string_view operator_name, std::string_view job_file,
                                       std::string_view file_name) {
   ASSIGN_OR_RETURN(contracts::Plan plan, contracts::PlanFromJobFile(job_file, file_name));
+  ASSIGN_OR_RETURN(const std::uint64_t update_bytes, updates::LargestUpdateBytes(plan));
+  if (update_bytes > options_.max_update_bytes) {
+    return Error(StatusCode::kInvalidArgument,
+                 std::string(file_name) + ": an update of this job has up to " +
+                     std::to_string(update_bytes) +
+                     " bytes, but `limits.update_bytes` of this aggregator is " +
+                     std::to_string(options_.max_update_bytes));
+  }
   ASSIGN_OR_RETURN(const Bytes model, FirstModel(plan));
   const ModelRow first{.digest = crypto::TreeDigest(model), .size_bytes = model.size()};
 
