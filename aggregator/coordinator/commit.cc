@@ -107,11 +107,11 @@ Status Coordinator::StoreResult(Job& job, const CommitPhase& action, PhaseResult
                              .model = result.model ? model.digest : Digest{}};
   return Apply(
       job, event, {leaf},
-      [&]() -> Status {
+      [&]() REQUIRES(mutex_) -> Status {
         RETURN_IF_ERROR(store_.AddCommit(job.id, row));
         return result.model ? store_.AddModel(job.id, action.key.round, model) : OkStatus();
       },
-      [&] {
+      [&]() REQUIRES(mutex_) {
         job.model = model;
         job.contributors.insert(sites.begin(), sites.end());
         job.last_organisations = Organisations(action.contributors);

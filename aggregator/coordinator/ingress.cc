@@ -182,7 +182,7 @@ std::variant<UpdateReceipt, Refusal> Coordinator::Accept(Job& job, const SiteId&
     LogRefused(site, head, update_bytes, decided.decision.Why(), &decided.record);
     return RefuseWith(decided.decision.Why(), head.job);
   }
-  const auto receive = [&]() -> StatusOr<UpdateReceipt> {
+  const auto receive = [&]() REQUIRES(mutex_) -> StatusOr<UpdateReceipt> {
     ASSIGN_OR_RETURN(const std::uint64_t leaf_index, log_->Size());
     ASSIGN_OR_RETURN(const audit::Event leaf,
                      ToEvent(audit::IngressReceived{.key = LogKey(job.id, head.key, head.epoch),
@@ -202,7 +202,7 @@ std::variant<UpdateReceipt, Refusal> Coordinator::Accept(Job& job, const SiteId&
     UpdateReceipt receipt{.epoch = head.epoch, .digest = head.digest, .leaf = {}};
     Status proven = OkStatus();
     // Folded, and its proof taken, before the actions run: they may commit this very sum.
-    RETURN_IF_ERROR(Apply(job, event, {leaf}, {}, [&] {
+    RETURN_IF_ERROR(Apply(job, event, {leaf}, {}, [&]() REQUIRES(mutex_) {
       job.sum->Add(checked);
       StatusOr<audit::ProvenLeaf> leaf_proof = log_->LeafWithProof(leaf_index);
       proven = leaf_proof.status();

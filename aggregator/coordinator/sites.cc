@@ -66,7 +66,7 @@ std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
                                           const contracts::RosterEntry& entry, const SiteId& site,
                                           const SiteHello& hello, Welcome& welcome,
                                           std::uint64_t& head_size) {
-  const auto record = [&]() -> Status {
+  const auto record = [&]() REQUIRES(mutex_) -> Status {
     ASSIGN_OR_RETURN(const crypto::NoteVerifier log_key,
                      crypto::NoteVerifier::Parse(entry.log_key));
     audit::PeerHeads heads(store_.Db());
@@ -307,7 +307,7 @@ void Coordinator::WitnessHead(const SiteId& site, const std::string& note,
     return;
   }
   const StatusOr<crypto::NoteVerifier> key = crypto::NoteVerifier::Parse(session->entry.log_key);
-  const auto witness = [&]() -> StatusOr<std::optional<crypto::Checkpoint>> {
+  const auto witness = [&]() REQUIRES(mutex_) -> StatusOr<std::optional<crypto::Checkpoint>> {
     RETURN_IF_ERROR(key.status());
     audit::PeerHeads heads(store_.Db());
     ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
