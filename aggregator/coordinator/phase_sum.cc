@@ -73,7 +73,8 @@ UpdateChecker::UpdateChecker(const Plan& plan, PhaseKind phase,
     : phase_(phase),
       specs_(std::move(specs)),
       tensors_(plan.Tensors()),
-      clip_l2_(plan.update.clip_l2) {}
+      clip_l2_(plan.update.clip_l2),
+      rules_(updates::StatisticsRulesOf(plan)) {}
 
 StatusOr<UpdateChecker> UpdateChecker::Create(const Plan& plan, PhaseKind phase) {
   ASSIGN_OR_RETURN(std::vector<updates::SectionSpec> specs, updates::SectionsOf(plan, phase));
@@ -155,12 +156,25 @@ std::optional<Refusal> UpdateChecker::CheckSections(const updates::UpdateView& v
     if (!levels.ok()) {
       return Refuse(Reason::kOutOfRange);
     }
-    if (spec.info.section == Section::kMetrics && !updates::ParseMetrics(*levels).ok()) {
+    if (!CouldComeFromRows(spec.info.section, *levels)) {
       return Refuse(Reason::kOutOfRange);
     }
     checked.levels.emplace(spec.info.section, *std::move(levels));
   }
   return std::nullopt;
+}
+
+// Counts and sums that no rows within the plan's ranges can have are refused before they are added.
+bool UpdateChecker::CouldComeFromRows(Section section,
+                                      const std::vector<std::int64_t>& levels) const {
+  if (section == Section::kMetrics) {
+    return updates::ParseMetrics(levels).ok();
+  }
+  if (section == Section::kStatistics) {
+    const StatusOr<std::vector<updates::Moments>> moments = updates::ParseMoments(levels);
+    return moments.ok() && updates::CheckSiteMoments(rules_, *moments).ok();
+  }
+  return std::all_of(levels.begin(), levels.end(), [](std::int64_t count) { return count >= 0; });
 }
 
 std::optional<Refusal> UpdateChecker::CheckDelta(const updates::SectionSpec& spec, ByteSpan bytes,

@@ -78,12 +78,14 @@ class UpdateChecker {
                                        CheckedUpdate& checked) const;
   std::optional<Refusal> CheckDelta(const updates::SectionSpec& spec, ByteSpan bytes,
                                     CheckedUpdate& checked) const;
+  bool CouldComeFromRows(updates::Section section, const std::vector<std::int64_t>& levels) const;
   Refusal FirstBadNumber(const updates::GridPlan& grid, ByteSpan bytes) const;
 
   PhaseKind phase_;
   std::vector<updates::SectionSpec> specs_;
   std::vector<contracts::TensorSpec> tensors_;
   double clip_l2_;
+  updates::StatisticsRules rules_;
 };
 
 // The sum itself. One thread at a time.
