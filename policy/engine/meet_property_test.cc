@@ -13,7 +13,7 @@
 namespace domicile::policy {
 namespace {
 
-constexpr int kPerSeed = 50;
+constexpr int kPerSeed = 5;
 
 const WallTime kNow = *ParseTime("2026-12-01T00:00:00Z");
 const DatasetAlias kAlias = *DatasetAlias::Parse("heart");
@@ -302,7 +302,7 @@ TEST_CASE("Meet: the generators reach every answer, and a tighter one after an e
   const Facts facts = World();
   int count[3] = {};
   int tightened = 0;
-  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Maker maker(seed);
     const Effective base = Meet(maker.MakePolicy(PolicySource::kFederation, 1),
                                 maker.MakePolicy(PolicySource::kAggregator, 2),
@@ -314,9 +314,9 @@ TEST_CASE("Meet: the generators reach every answer, and a tighter one after an e
     tightened += Rank(Decide(more, transfer).result) < Rank(result) ? 1 : 0;
   }
   CHECK(count[Rank(Result::kDeny)] > 100);
-  CHECK(count[Rank(Result::kHold)] > 5);
-  CHECK(count[Rank(Result::kAllow)] > 100);
-  CHECK(tightened > 20);
+  CHECK(count[Rank(Result::kHold)] > 3);
+  CHECK(count[Rank(Result::kAllow)] > 30);
+  CHECK(tightened > 10);
 }
 
 TEST_CASE("Decide: never allows what a deny rule of any source matches") {
