@@ -197,6 +197,8 @@ class Coordinator {
                                const contracts::RosterEntry& entry, const SiteId& site,
                                const SiteHello& hello, Welcome& welcome, std::uint64_t& head_size)
       REQUIRES(mutex_);
+  // The session of this site is over: every job hears it.
+  void Leave(const SiteId& site) REQUIRES(mutex_);
   void PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) REQUIRES(mutex_);
   Border BorderOf(const contracts::RosterEntry& site) const;
   Status AppendLeaf(const StatusOr<audit::Event>& event) REQUIRES(mutex_);

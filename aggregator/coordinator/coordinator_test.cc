@@ -477,6 +477,26 @@ TEST_CASE("Coordinator: after a restart the same bytes give the same model as un
   CHECK(federation.ModelBytes() == undisturbed.ModelBytes());
 }
 
+TEST_CASE(
+    "Coordinator: a site that starts again while its old stream still hangs gets the open phase") {
+  Federation federation;
+  federation.SubmitAndAccept();
+  FakeSite& site = *federation.sites[0];
+  const std::shared_ptr<FakePort> old = site.port;
+  site.port = std::make_shared<FakePort>();
+  site.instance = 2;
+
+  REQUIRE(std::holds_alternative<Welcome>(federation.coordinator->Connect(
+      site.identity.certificate, site.Hello(site.instance), site.port)));
+  federation.coordinator->Joined(site.id, {});
+  federation.coordinator->Disconnected(site.id, old.get());
+
+  CHECK(old->ended == policy::Reason::kSuperseded);
+  REQUIRE(site.port->Last<OpenMessage>() != nullptr);
+  CHECK(federation.Send(site.id, federation.Update(site, kDeltas[0], 196)) ==
+        policy::Reason::kNone);
+}
+
 TEST_CASE("Coordinator: no number of an update can be read in its folder") {
   Federation federation;
   federation.SubmitAndAccept();

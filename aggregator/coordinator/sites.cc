@@ -152,7 +152,9 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
     return *refusal;
   }
   if (Session* live = FindSession(*site)) {
-    live->port->End(Refuse(Reason::kSuperseded));
+    const std::shared_ptr<SitePort> old = live->port;  // kept while its session goes
+    Leave(*site);
+    old->End(Refuse(Reason::kSuperseded));
   }
   known_.insert_or_assign(
       *site, KnownSite{.row = {.instance = hello.instance, .statement = hello.policy_statement},
@@ -216,10 +218,13 @@ void Coordinator::PushCommits(Job& job, Session& session, std::optional<PhaseKey
 
 void Coordinator::Disconnected(const SiteId& site, const SitePort* port) {
   const MutexLock lock(mutex_);
-  Session* session = FindSession(site);
-  if (session == nullptr || session->port.get() != port) {
-    return;  // an older stream of a site that has come back
+  const Session* session = FindSession(site);
+  if (session != nullptr && session->port.get() == port) {
+    Leave(site);  // else: an older stream of a site that has come back
   }
+}
+
+void Coordinator::Leave(const SiteId& site) {
   sessions_.erase(site);
   AppendLeaf(
       audit::EventBuilder(audit::EventType::kPeerDisconnected).Set("peer", PartyName(site)).Build())
