@@ -111,8 +111,8 @@ struct PhaseKey {
 // A type and a body that is known to be what the type says. Immutable.
 class Event {
  public:
-  EventType type() const { return type_; }    // NOLINT(readability-identifier-naming): a member
-  const Json& body() const { return body_; }  // NOLINT(readability-identifier-naming): a member
+  EventType type() const { return type_; }
+  const Json& body() const { return body_; }
 
   // Fields of the body; empty or 0 where absent. The kinds are as in docs/formats/events.md.
   std::string Text(std::string_view field) const;

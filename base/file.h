@@ -54,9 +54,7 @@ class FileHandle {
   FileHandle& operator=(FileHandle&& other) noexcept;
   ~FileHandle();
 
-  int descriptor() const {
-    return descriptor_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  int descriptor() const { return descriptor_; }
   bool IsOpen() const { return descriptor_ >= 0; }
   int Release() { return std::exchange(descriptor_, -1); }
 

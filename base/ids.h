@@ -20,9 +20,7 @@ class Name {
   // Errors: kInvalidArgument, naming what kind of name was wanted.
   static StatusOr<Name> Parse(std::string_view text);
 
-  const std::string& text() const {
-    return text_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  const std::string& text() const { return text_; }
   bool IsNone() const { return text_.empty(); }
   friend bool operator==(const Name&, const Name&) = default;
   friend auto operator<=>(const Name&, const Name&) = default;

@@ -28,24 +28,18 @@ inline constexpr std::int64_t kLargestJsonInteger = (std::int64_t{1} << 53U) - 1
 class Json {
  public:
   Json() : value_(JsonObject{}) {}
-  Json(bool value)
-      : value_(value) {}     // NOLINT(google-explicit-constructor): literals in object lists
-  Json(std::int64_t value);  // NOLINT(google-explicit-constructor): checked to be in range
-  Json(int value)
-      : Json(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(std::uint64_t value);                       // NOLINT(google-explicit-constructor): as above
-  Json(std::uint32_t value)
-      : Json(static_cast<std::int64_t>(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(std::string value)
-      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(std::string_view value)
-      : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(const char* value)
-      : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(JsonArray value)
-      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as above
-  Json(JsonObject value)
-      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as above
+  // NOLINTBEGIN(google-explicit-constructor): literals in lists and objects; numbers are checked
+  Json(bool value) : value_(value) {}
+  Json(std::int64_t value);
+  Json(int value) : Json(static_cast<std::int64_t>(value)) {}
+  Json(std::uint64_t value);
+  Json(std::uint32_t value) : Json(static_cast<std::int64_t>(value)) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(std::string_view value) : value_(std::string(value)) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(JsonArray value) : value_(std::move(value)) {}
+  Json(JsonObject value) : value_(std::move(value)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   const bool* TryBool() const { return std::get_if<bool>(&value_); }
   const std::int64_t* TryInt() const { return std::get_if<std::int64_t>(&value_); }
@@ -108,9 +102,7 @@ class JsonReader {
   const Json* TryObject(std::string_view key);
 
   bool Has(std::string_view key) const { return value_->Find(key) != nullptr; }
-  const std::string& where() const {
-    return where_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  const std::string& where() const { return where_; }
 
   // Notes an error about a field that parsed but does not make sense.
   void Fail(std::string_view key, std::string_view message);

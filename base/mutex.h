@@ -26,12 +26,8 @@ class DOMICILE_TSA(capability("mutex")) Mutex {
   void Unlock() DOMICILE_TSA(release_capability()) { mutex_.unlock(); }
 
   // Lower-case names: what std::condition_variable_any calls.
-  void lock() DOMICILE_TSA(acquire_capability()) {
-    mutex_.lock();
-  }  // NOLINT(readability-identifier-naming): BasicLockable
-  void unlock() DOMICILE_TSA(release_capability()) {
-    mutex_.unlock();
-  }  // NOLINT(readability-identifier-naming): BasicLockable
+  void lock() DOMICILE_TSA(acquire_capability()) { mutex_.lock(); }
+  void unlock() DOMICILE_TSA(release_capability()) { mutex_.unlock(); }
 
  private:
   std::mutex mutex_;

@@ -83,9 +83,7 @@ class Database {
   std::int64_t Changes() const;
   // Whether a transaction is open on this connection.
   bool InTransaction() const;
-  const std::string& path() const {
-    return path_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  const std::string& path() const { return path_; }
 
  private:
   friend class Transaction;

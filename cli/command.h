@@ -74,6 +74,7 @@ int RunProgram(std::span<const std::string> args, Context& context);
 
 // ---- the commands, one a file ----
 void AddAudit(CLI::App& program, Context& context);     // audit.cc
+void AddBench(CLI::App& program, Context& context);     // bench.cc
 void AddCa(CLI::App& program, Context& context);        // ca.cc
 void AddDemo(CLI::App& program, Context& context);      // demo/demo.cc
 void AddJob(CLI::App& program, Context& context);       // job.cc: submit, list, show, watch, ...

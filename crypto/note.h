@@ -31,9 +31,7 @@ class NoteVerifier {
   // Errors: kInvalidArgument (form, key id, kind, size); the message does not repeat the key.
   static StatusOr<NoteVerifier> Parse(std::string_view vkey);
   NoteKeyKind Kind() const { return kind_; }
-  const std::string& name() const {
-    return name_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  const std::string& name() const { return name_; }
   std::uint32_t KeyId() const { return key_id_; }
   std::string Print() const;
   // Whether `signature` is this key's over `text`: 64 bytes, or 72 for a cosigner (time,

@@ -48,9 +48,7 @@ class Network {
   // The spec must have passed CheckSpec; the device must outlive the network.
   Network(NetworkSpec spec, Device& device);
 
-  const NetworkSpec& spec() const {  // NOLINT(readability-identifier-naming): member
-    return spec_;
-  }
+  const NetworkSpec& spec() const { return spec_; }
   std::size_t NumParameters() const { return num_parameters_; }
 
   // Logits [rows, num_outputs] of x [rows, num_inputs]; valid until the next call.

@@ -45,9 +45,7 @@ class Tensor {
   Tensor& operator=(Tensor&&) noexcept = default;
   ~Tensor() = default;
 
-  const std::vector<std::size_t>& shape() const {  // NOLINT(readability-identifier-naming): member
-    return shape_;
-  }
+  const std::vector<std::size_t>& shape() const { return shape_; }
   std::size_t NumElements() const { return num_elements_; }
   std::span<float> Values() { return {values_.get(), num_elements_}; }
   std::span<const float> Values() const { return {values_.get(), num_elements_}; }

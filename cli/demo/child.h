@@ -36,7 +36,7 @@ class Child {
   int Stop();
   // Waits for it to end by itself. Returns the same.
   int Wait();
-  pid_t pid() const { return pid_; }  // NOLINT(readability-identifier-naming): reads as a member
+  pid_t pid() const { return pid_; }
 
  private:
   Child(pid_t pid, FileHandle output, std::string log_file)

@@ -24,8 +24,6 @@ class Jurisdiction {
   // list. Errors: kInvalidArgument, with a hint for the usual mistakes (`UK`, `EL`, `XK`, `EU`,
   // three letters, small letters, spaces, look-alike letters, lists, `*`).
   static StatusOr<Jurisdiction> Parse(std::string_view text);
-
-  // NOLINTNEXTLINE(readability-identifier-naming): reads as a member
   const std::string& text() const { return text_; }
   std::string_view Country() const { return std::string_view(text_).substr(0, 2); }
   bool IsSubdivision() const { return text_.size() > 2; }
@@ -49,8 +47,6 @@ class Area {
   // Errors: kInvalidArgument, as Jurisdiction::Parse.
   static StatusOr<Area> Parse(std::string_view text);
   static Area Of(const Jurisdiction& place);
-
-  // NOLINTNEXTLINE(readability-identifier-naming): reads as a member
   const std::string& text() const { return text_; }
   bool IsBloc() const { return is_bloc_; }
   // The place, where this is no bloc.

@@ -83,9 +83,7 @@ class TrainerClient {
   static StatusOr<TrainerClient> Connect(const TrainerClientOptions& options);
 
   // What the trainer said about itself when the connection was made.
-  const HelloMessage& hello() const {
-    return hello_;
-  }  // NOLINT(readability-identifier-naming): reads as a member
+  const HelloMessage& hello() const { return hello_; }
 
   // Sends the task and waits for its end. `progress` gets whole per cent, on this thread. A stop
   // asks the trainer to cancel and still waits for its answer (failed, CANCELLED), for at most

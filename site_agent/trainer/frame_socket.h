@@ -19,9 +19,7 @@ class WakeSignal {
  public:
   static StatusOr<WakeSignal> Make();
   void Raise() const;
-  int descriptor() const {
-    return event_.descriptor();
-  }  // NOLINT(readability-identifier-naming): as FileHandle
+  int descriptor() const { return event_.descriptor(); }
 
  private:
   explicit WakeSignal(FileHandle event) : event_(std::move(event)) {}
@@ -53,9 +51,7 @@ class FrameSocket {
 
   void SetWake(int wake) { wake_ = wake; }
   void SetStallTimeout(std::chrono::milliseconds timeout) { stall_timeout_ = timeout; }
-  int descriptor() const {
-    return socket_.descriptor();
-  }  // NOLINT(readability-identifier-naming): as FileHandle
+  int descriptor() const { return socket_.descriptor(); }
 
  private:
   StatusOr<std::size_t> ReadSome(std::uint8_t* to, std::size_t size);
