@@ -331,10 +331,11 @@ void Coordinator::WitnessHead(const SiteId& site, const std::string& note,
   const StatusOr<std::optional<crypto::Checkpoint>> head = witness();
   if (!head.ok()) {
     LogError("the log of site `" + site.text() + "`: " + std::string(Message(head.status())));
-    if (head.status().code() != StatusCode::kUnavailable &&
-        head.status().code() != StatusCode::kResourceExhausted) {
-      session->port->End(Refuse(Reason::kLogHead));
-    }
+    // Either way the next head would go on from one that is not remembered here: the site comes
+    // back and is told which one is, or, if its log is another one, stays away.
+    const bool is_ours = head.status().code() == StatusCode::kUnavailable ||
+                         head.status().code() == StatusCode::kResourceExhausted;
+    session->port->End(Refuse(is_ours ? Reason::kLogUnavailable : Reason::kLogHead));
     return;
   }
   StatusOr<audit::SignedHead> own = log_->Head();

@@ -248,7 +248,10 @@ Status Agent::SendHeartbeat(Connection& connection) {
   for (const Digest& node : own.consistency) {
     message.mutable_heartbeat()->add_consistency(Raw(node));
   }
-  return connection.control->Send(message);
+  RETURN_IF_ERROR(connection.control->Send(message));
+  // The next one may be read before the answer to this one comes: it goes on from here.
+  witnessed_size_ = std::max(witnessed_size_, own.head.checkpoint.size);
+  return OkStatus();
 }
 
 Status Agent::Handle(const v1::Directive& directive, Connection& connection) {
