@@ -16,6 +16,7 @@ int Code(Exit exit) { return static_cast<int>(exit); }
 
 void AddCommands(CLI::App& program, Context& context) {
   AddAudit(program, context);
+  AddBench(program, context);
   AddCa(program, context);
   AddDemo(program, context);
   AddJob(program, context);

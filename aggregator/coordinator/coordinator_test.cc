@@ -312,7 +312,8 @@ class Federation {
     REQUIRE(authority.Issue(request, folder_ + "/" + name, clock_.Now(), random_).ok());
   }
 
-  SystemClock clock_;
+  // The example policies are in force on this day, whenever the test runs.
+  FakeClock clock_{ParseTime("2026-12-01T09:00:00Z").value()};
   SystemRandom random_;
   std::string folder_;
 };

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/authority.h"
+#include "cli/demo/example_dates.h"
 #include "contracts/plan.h"
 #include "crypto/certificate.h"
 
@@ -40,7 +41,7 @@ StatusOr<DemoFederation> DemoFederation::Create(const std::string& folder,
                                                 const std::string& examples,
                                                 const std::string& programs, std::uint32_t rounds,
                                                 const Clock& clock, Random& random) {
-  DemoFederation demo(folder, examples, programs);
+  DemoFederation demo(folder, examples, programs, clock.Now());
   RETURN_IF_ERROR(CreateFolders(folder));
   RETURN_IF_ERROR(demo.MakeIdentities(clock, random));
   RETURN_IF_ERROR(demo.WriteAggregator());
@@ -119,7 +120,8 @@ Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
 
 Status DemoFederation::CopyExample(const std::string& from, const std::string& to) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(JoinPath(examples_, from), kLargestExample));
-  return Write(to, text);
+  const bool has_periods = from.ends_with(".policy.toml") || from == "legal-facts.toml";
+  return Write(to, has_periods ? MoveExampleDates(text, now_) : text);
 }
 
 Status DemoFederation::WriteAggregator() {
@@ -193,6 +195,14 @@ Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
                    Quoted(approver_keys_.at(site.name)) + "\n");
 }
 
+Status DemoFederation::WriteAgentConfigs(const std::string& address) {
+  address_ = address;
+  for (const DemoSite& site : HeartSites()) {
+    RETURN_IF_ERROR(WriteAgentConfig(site));
+  }
+  return OkStatus();
+}
+
 Status DemoFederation::Start() {
   ASSIGN_OR_RETURN(Child aggregator, Child::Start({Program("domicile-aggregator"), "--config",
                                                    Path("aggregator/aggregator.toml")},
@@ -204,10 +214,8 @@ Status DemoFederation::Start() {
                                                  SitePath(site, "trainer/start.log")));
     trainers_.push_back(std::move(trainer));
   }
-  ASSIGN_OR_RETURN(address_, aggregator_->WaitReady(kReady));
-  for (const DemoSite& site : HeartSites()) {
-    RETURN_IF_ERROR(WriteAgentConfig(site));
-  }
+  ASSIGN_OR_RETURN(const std::string address, aggregator_->WaitReady(kReady));
+  RETURN_IF_ERROR(WriteAgentConfigs(address));
   for (Child& trainer : trainers_) {
     RETURN_IF_ERROR(trainer.WaitReady(kReady).status());
   }

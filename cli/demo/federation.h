@@ -36,6 +36,8 @@ class DemoFederation {
 
   // Starts the aggregator and every site, and waits until all are connected.
   Status Start();
+  // Writes every agent's configuration. Start() does, once the aggregator has said its address.
+  Status WriteAgentConfigs(const std::string& address);
   // Asks every program to stop, sites first, and waits.
   void Stop();
   // Signs what waits for approval at a site, as its operator would; true if something was signed.
@@ -54,10 +56,11 @@ class DemoFederation {
   std::string LogKeyFile(const std::string& party) const;
 
  private:
-  DemoFederation(std::string folder, std::string examples, std::string programs)
+  DemoFederation(std::string folder, std::string examples, std::string programs, WallTime now)
       : folder_(std::move(folder)),
         examples_(std::move(examples)),
-        programs_(std::move(programs)) {}
+        programs_(std::move(programs)),
+        now_(now) {}
   Status MakeIdentities(const Clock& clock, Random& random);
   Status WriteAggregator();
   Status WriteSite(const DemoSite& site);
@@ -67,6 +70,7 @@ class DemoFederation {
   std::string folder_;
   std::string examples_;
   std::string programs_;
+  WallTime now_;
   std::string address_;
   std::map<std::string, std::string> approver_keys_;  // public, by site
   std::optional<Child> aggregator_;
