@@ -1,5 +1,5 @@
-// Property: a leaf that is accepted prints back to the very bytes it was read from, and its event is one
-// that a builder would make.
+// Property: a leaf that is accepted prints back to the very bytes it was read from, and its event
+// is one that a builder would make.
 #include <cstddef>
 #include <cstdint>
 #include <string>
