@@ -1,0 +1,57 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/demo/child.h"
+
+namespace domicile::bench {
+namespace {
+
+constexpr const char* kPrograms = DOMICILE_BINARY_DIR "/bin/";
+
+// What `domicile bench ...` prints. Its standard error goes nowhere: a test reads no progress.
+nlohmann::json Facts(std::vector<std::string> words) {
+  words.insert(words.begin(), std::string(kPrograms) + "domicile");
+  const StatusOr<std::string> out = cli::RunToEnd(words, "/dev/null");
+  REQUIRE_MESSAGE(out.ok(), ToString(out.status()));
+  return nlohmann::json::parse(*out);
+}
+
+TEST_CASE("domicile bench round: real programs commit rounds, and every key is a number") {
+  const nlohmann::json facts =
+      Facts({"bench", "round", "--params", "1000", "--sites", "3", "--rounds", "2", "--json"});
+
+  for (const char* key :
+       {"seconds_per_round", "slowest_round_seconds", "floor_seconds", "ratio_to_floor",
+        "cpu_seconds_per_round", "aggregator_cpu_seconds_per_round", "agents_cpu_seconds_per_round",
+        "trainers_cpu_seconds_per_round", "floor_cpu_seconds", "cpu_ratio_to_floor",
+        "floor_file_seconds", "aggregator_peak_mb", "site_peak_mb", "trainer_peak_mb"}) {
+    CAPTURE(key);
+    REQUIRE(facts.contains(key));
+    CHECK(facts.at(key).is_number());
+  }
+  CHECK(facts.at("parameters") == 1000);
+  CHECK(facts.at("sites") == 3);
+  CHECK(facts.at("rounds") == 2);
+  CHECK(facts.at("wire_bytes_per_round") == 2 * 3 * 4 * 1000);
+  CHECK(facts.at("seconds_per_round") > 0);
+  CHECK(facts.at("aggregator_peak_mb") > 1);
+}
+
+TEST_CASE("domicile bench training: examples a second of both models, beside the matrix product") {
+  const nlohmann::json facts = Facts({"bench", "training", "--seconds", "0.05", "--json"});
+
+  CHECK(facts.at("gemm_gflops") > 0);
+  for (const char* model : {"logistic", "mlp"}) {
+    CAPTURE(model);
+    CHECK(facts.at(model).at("examples_per_second_1_thread") > 0);
+    CHECK(facts.at(model).at("examples_per_second_2_threads") > 0);
+    CHECK(facts.at(model).at("gemm_share_1_thread") > 0);
+    CHECK(facts.at(model).at("gemm_share_2_threads") > 0);
+  }
+}
+
+}  // namespace
+}  // namespace domicile::bench
