@@ -7,7 +7,7 @@
 namespace domicile::aggregator {
 
 Timers::Timers(const Clock& clock)
-    : clock_(clock), thread_([this](std::stop_token stop) { Loop(std::move(stop)); }) {}
+    : clock_(clock), thread_([this](const std::stop_token& stop) { Loop(stop); }) {}
 
 Timers::~Timers() {
   thread_.request_stop();
@@ -30,7 +30,7 @@ void Timers::Cancel(const std::string& name) {
   timers_.erase(name);
 }
 
-void Timers::Loop(std::stop_token stop) {
+void Timers::Loop(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::function<void()> run;
     {

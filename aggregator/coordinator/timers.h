@@ -27,7 +27,7 @@ class Timers {
     MonotonicTime due;
     std::function<void()> run;
   };
-  void Loop(std::stop_token stop);
+  void Loop(const std::stop_token& stop);
 
   const Clock& clock_;
   Mutex mutex_;
