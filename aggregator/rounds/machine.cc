@@ -254,11 +254,13 @@ void Machine::Reopen() {
   ++state_.next_attempt;
   std::vector<SiteId> sites;
   for (auto& [site, participation] : current.participants) {
-    const SiteRecord& record = state_.sites.at(site);
+    SiteRecord& record = state_.sites.at(site);
     participation = {};
     if (record.answer != Answer::kAccept) {  // withdrew before the restart
       participation.declined = true;
       participation.reason = record.reason;
+    } else {
+      record.reason = Reason::kNone;  // it is asked again
     }
     sites.push_back(site);
   }
@@ -285,6 +287,7 @@ void Machine::On(const PhaseDeclined& event) {
   }
   participation->declined = true;
   participation->reason = event.reason;
+  state_.sites[event.site].reason = event.reason;  // people still see it when the phase is over
   CloseIfAnswered();
 }
 

@@ -269,7 +269,22 @@ TEST_CASE("No examples: not counted at one site; at all sites the attempt fails 
     job.DeclinePhase("a", Reason::kNoExamples);
     CHECK(job.Find<AbandonPhase>()->reason == Reason::kNoExamplesAnywhere);
     CHECK(job.Find<EndJob>()->reason == Reason::kNoExamplesAnywhere);
+    CHECK(job.state.sites.at(Site("a")).reason == Reason::kNoExamples);
   }
+}
+
+TEST_CASE("Decline: why a site gave nothing is known until it is asked again") {
+  Driver job(TrainRules(2, 1));
+  job.Join({"a", "b"});
+  job.DeclinePhase("b", Reason::kNotFinite);
+  CHECK(job.state.sites.at(Site("b")).reason == Reason::kNotFinite);
+  SUBCASE("in the next round") {
+    job.Receive("a", 1);
+    job.Commit(101);
+    REQUIRE(job.Find<OpenPhase>() != nullptr);
+  }
+  SUBCASE("after a restart") { job.Do(AggregatorStarted{2}); }
+  CHECK(job.state.sites.at(Site("b")).reason == Reason::kNone);
 }
 
 JobRules StatisticsRules() {

@@ -58,8 +58,9 @@ struct PhaseKey {
 // A site that has been connected while this job was there and has the dataset.
 struct SiteRecord {
   bool connected = false;
-  Answer answer = Answer::kNone;                  // its last answer to the offer
-  policy::Reason reason = policy::Reason::kNone;  // why it declined or holds, or was left out
+  Answer answer = Answer::kNone;  // its last answer to the offer
+  // Why it declined the offer or holds, or was left out, or declined the last phase it was in.
+  policy::Reason reason = policy::Reason::kNone;
   OrganisationId organisation = {};
   std::uint32_t min_contributors = 0;  // its minimum for any released sum
   Digest policy = {};                  // effective policy it accepted under
