@@ -175,9 +175,9 @@ class Coordinator {
   std::uint32_t Organisations(std::span<const Contributor> contributors) const REQUIRES(mutex_);
 
   // ingress.cc
-  // Whether the site's own log says, over its own log key, that these bytes may leave: a stolen TLS
-  // key alone submits nothing.
-  bool HasSiteDecision(const SiteId& site, const UpdateHead& head) REQUIRES(mutex_);
+  // Whether the site's own log says, over its own log key and under its own name and place, that
+  // these bytes may leave (a stolen TLS key alone submits nothing): kNone, or what is wrong.
+  policy::Reason CheckSiteDecision(const SiteId& site, const UpdateHead& head) REQUIRES(mutex_);
   // What the header alone says: proceed, the old receipt, or a refusal.
   std::variant<Proceed, UpdateReceipt, Refusal> CheckHead(const SiteId& site,
                                                           const UpdateHead& head) REQUIRES(mutex_);
@@ -199,6 +199,8 @@ class Coordinator {
       REQUIRES(mutex_);
   // The session of this site is over: every job hears it.
   void Leave(const SiteId& site) REQUIRES(mutex_);
+  // A greeting that was refused, as LogRefused: a member that insists cannot fill the disk.
+  void LogRefusedGreeting(const std::string& party, policy::Reason reason) REQUIRES(mutex_);
   void PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) REQUIRES(mutex_);
   Border BorderOf(const contracts::RosterEntry& site) const;
   Status AppendLeaf(const StatusOr<audit::Event>& event) REQUIRES(mutex_);

@@ -63,32 +63,30 @@ std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::CheckHead(const SiteI
     refusal.found = head.size_bytes;
     return refusal;
   }
-  if (!HasSiteDecision(site, head)) {
-    return RefuseWith(Reason::kLogHead, head.job);
-  }
+  // Before any signature is checked: the refusal says what to send instead, and costs little.
   const SubmissionAnswer answer = CheckSubmission(job->state, site, HeaderOf(head));
-  switch (answer.verdict) {
-    case Verdict::kRefuse:
-      return RefusalOf(answer, head.job);
-    case Verdict::kAccept:
-      return Proceed{};
-    case Verdict::kRepeatReceipt: {
-      StatusOr<UpdateReceipt> receipt = ReceiptOf(*job, site);
-      if (!receipt.ok()) {
-        LogError(std::string(Message(receipt.status())));
-        return RefuseWith(Reason::kLogUnavailable, head.job);
-      }
-      return *std::move(receipt);
-    }
+  if (answer.verdict == Verdict::kRefuse) {
+    return RefusalOf(answer, head.job);
   }
-  return RefuseWith(Reason::kMalformed, head.job);
+  if (const Reason reason = CheckSiteDecision(site, head); reason != Reason::kNone) {
+    return RefuseWith(reason, head.job);
+  }
+  if (answer.verdict == Verdict::kAccept) {
+    return Proceed{};
+  }
+  StatusOr<UpdateReceipt> receipt = ReceiptOf(*job, site);
+  if (!receipt.ok()) {
+    LogError(std::string(Message(receipt.status())));
+    return RefuseWith(Reason::kLogUnavailable, head.job);
+  }
+  return *std::move(receipt);
 }
 
-bool Coordinator::HasSiteDecision(const SiteId& site, const UpdateHead& head) {
-  const StatusOr<crypto::NoteVerifier> key =
-      crypto::NoteVerifier::Parse(known_.at(site).entry.log_key);
+Reason Coordinator::CheckSiteDecision(const SiteId& site, const UpdateHead& head) {
+  const contracts::RosterEntry& entry = known_.at(site).entry;
+  const StatusOr<crypto::NoteVerifier> key = crypto::NoteVerifier::Parse(entry.log_key);
   if (!key.ok()) {
-    return false;
+    return Reason::kLogHead;
   }
   const StatusOr<audit::CheckedLeaf> leaf = audit::CheckLeaf({.index = head.decision_index,
                                                               .leaf = head.decision_leaf,
@@ -96,13 +94,21 @@ bool Coordinator::HasSiteDecision(const SiteId& site, const UpdateHead& head) {
                                                               .head_note = head.decision_head},
                                                              *key);
   if (!leaf.ok()) {
-    return false;
+    return Reason::kLogHead;
   }
   const StatusOr<audit::EgressDecided> decided = audit::ReadEgressDecided(leaf->leaf.event);
   // The epoch may differ: the same bytes, decided once, are sent again in a later one.
-  return decided.ok() && decided->transfer == head.digest && decided->bytes == head.size_bytes &&
-         decided->key.job == head.job && decided->key.round == head.key.round &&
-         decided->key.phase == contracts::PhaseName(head.key.phase);
+  if (!decided.ok() || decided->transfer != head.digest || decided->bytes != head.size_bytes ||
+      decided->key.job != head.job || decided->key.round != head.key.round ||
+      decided->key.phase != contracts::PhaseName(head.key.phase)) {
+    return Reason::kLogHead;
+  }
+  // Who sends is what certificate and roster say; a leaf that says otherwise is no decision of it.
+  if (decided->from.party != "site/" + site.text()) {
+    return Reason::kClaimedIdentity;
+  }
+  return decided->from.jurisdiction == entry.jurisdiction ? Reason::kNone
+                                                          : Reason::kJurisdictionMismatch;
 }
 
 std::variant<Proceed, UpdateReceipt, Refusal> Coordinator::BeginUpdate(const SiteId& site,
@@ -280,8 +286,13 @@ void Coordinator::LogRefused(const SiteId& site, const UpdateHead& head, std::ui
     }
   };
   LogInfo("site `" + site.text() + "`: update refused, " + std::string(policy::Code(reason)));
-  const std::string kind = site.text() + "/" + head.job.text() + "/" +
-                           std::to_string(head.key.round) + "/" + std::string(policy::Code(reason));
+  // Of a closed list of kinds, whatever the peer writes for job and round.
+  const Job* const job = FindJob(head.job);
+  const bool planned = job != nullptr && head.key.round <= job->plan->rounds.count;
+  const std::string kind = site.text() + "/" + (job == nullptr ? "" : head.job.text()) + "/" +
+                           (planned ? std::to_string(head.key.round) : "") + "/" +
+                           std::string(contracts::PhaseName(head.key.phase)) + "/" +
+                           std::string(policy::Code(reason));
   if (const auto found = repeated_refusals_.find(kind); found != repeated_refusals_.end()) {
     ++found->second;
     return;

@@ -114,6 +114,41 @@ std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
   return std::nullopt;
 }
 
+void Coordinator::LogRefusedGreeting(const std::string& party, Reason reason) {
+  static constexpr std::chrono::minutes kPeriod{1};
+  const auto write = [this, party, reason](std::uint64_t count,
+                                           std::chrono::seconds period) REQUIRES(mutex_) {
+    Json tally;
+    tally.Set("reason", std::string(policy::Code(reason)));
+    tally.Set("count", count);
+    const Status logged = AppendLeaf(audit::EventBuilder(audit::EventType::kPeerRefused)
+                                         .Set("peer", party)
+                                         .Set("seconds", period.count())
+                                         .Set("counts", Json(JsonArray{tally}))
+                                         .Build());
+    if (!logged.ok()) {
+      LogError("logging a refused greeting: " + std::string(Message(logged)));
+    }
+  };
+  const std::string kind = "hello/" + party + "/" + std::string(policy::Code(reason));
+  const auto [repeats, is_first] = repeated_refusals_.try_emplace(kind, 0);
+  if (!is_first) {
+    ++repeats->second;
+    return;
+  }
+  write(1, std::chrono::seconds(0));
+  timers_.Arm("refusals/" + kind, clock_.Monotonic() + kPeriod, [this, kind, write] {
+    const MutexLock lock(mutex_);
+    const auto found = repeated_refusals_.find(kind);
+    if (found != repeated_refusals_.end()) {
+      if (found->second > 0) {
+        write(found->second, kPeriod);
+      }
+      repeated_refusals_.erase(found);
+    }
+  });
+}
+
 std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& peer,
                                                     const SiteHello& hello,
                                                     std::shared_ptr<SitePort> port) {
@@ -131,11 +166,16 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
   StatusOr<SitePolicy> policy = MeetStatement(policies_, hello.policy_statement, entry);
   if (!policy.ok()) {
     LogWarning(std::string(Message(policy.status())));
-    return Refuse(policy.status().code() == StatusCode::kPermissionDenied
-                      ? Reason::kJurisdictionMismatch
-                      : Reason::kMalformed);
+    const Reason reason = policy.status().code() == StatusCode::kPermissionDenied
+                              ? Reason::kJurisdictionMismatch
+                              : Reason::kMalformed;
+    LogRefusedGreeting(PartyName(*site), reason);
+    return Refuse(reason);
   }
   if (std::optional<Refusal> refusal = CheckGreeting(*site, entry, hello)) {
+    if (refusal->reason == Reason::kLogHead) {
+      LogRefusedGreeting(PartyName(*site), refusal->reason);  // the others have logged themselves
+    }
     return *refusal;
   }
   Welcome welcome{.starts = store_.Starts(),
