@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <sys/stat.h>
 
 #include "aggregator/coordinator/config.h"
 #include "aggregator/coordinator/coordinator.h"
@@ -104,6 +105,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  umask(077);  // what is kept is nobody else's
   StartLog("aggregator");
   // Blocked before any thread exists, so that only the wait above sees them.
   sigset_t signals;

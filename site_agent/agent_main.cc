@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -92,6 +93,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  umask(077);  // what is kept is nobody else's
   StartLog("agent");
   // Blocked before any thread exists, so that only the stopper sees them.
   sigset_t signals;

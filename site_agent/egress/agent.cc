@@ -30,31 +30,6 @@ void WaitFor(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-void AgentEvents::Push(AgentEvent event) {
-  {
-    const MutexLock lock(mutex_);
-    events_.push_back(std::move(event));
-  }
-  changed_.notify_all();
-}
-
-std::optional<AgentEvent> AgentEvents::Next(std::chrono::steady_clock::time_point until,
-                                            const std::stop_token& stop) {
-  const MutexLock lock(mutex_);
-  changed_.wait_until(mutex_, stop, until, [this] { return !events_.empty(); });
-  if (events_.empty() || stop.stop_requested()) {
-    return std::nullopt;
-  }
-  AgentEvent event = std::move(events_.front());
-  events_.pop_front();
-  return event;
-}
-
-void AgentEvents::Clear() {
-  const MutexLock lock(mutex_);
-  events_.clear();
-}
-
 Agent::Agent(AgentConfig config, contracts::Identity identity, OwnPolicies policies,
              std::string version, const Clock& clock)
     : config_(std::move(config)),

@@ -19,6 +19,7 @@
 #include "base/mutex.h"
 #include "base/random.h"
 #include "contracts/identity.h"
+#include "site_agent/egress/agent_events.h"
 #include "site_agent/egress/books.h"
 #include "site_agent/egress/config.h"
 #include "site_agent/egress/connection.h"
@@ -29,28 +30,6 @@
 #include "wire/client.h"
 
 namespace domicile::site_agent {
-
-// What the session waits for.
-struct GrantsChanged {};
-struct StreamClosed {
-  Status why;
-};
-using AgentEvent = std::variant<v1::Directive, StreamClosed, GrantsChanged>;
-
-// Thread-safe queue of them.
-class AgentEvents {
- public:
-  void Push(AgentEvent event);
-  // The next event; empty when `until` has passed or a stop is requested.
-  std::optional<AgentEvent> Next(std::chrono::steady_clock::time_point until,
-                                 const std::stop_token& stop);
-  void Clear();
-
- private:
-  Mutex mutex_;
-  ConditionVariable changed_;
-  std::deque<AgentEvent> events_ GUARDED_BY(mutex_);
-};
 
 class Agent {
  public:
@@ -75,8 +54,15 @@ class Agent {
 
   // session.cc: one connection
   Status RunConnection(const std::stop_token& stop, const std::function<void()>& ready);
+  wire::ClientOptions OptionsForAggregator() const;
+  StatusOr<std::shared_ptr<Connection>> Connect(const std::stop_token& stop);
+  Status TakeEvent(const AgentEvent& event, const std::shared_ptr<Connection>& connection,
+                   const std::function<void()>& ready);
   StatusOr<v1::SiteMessage> MakeHello();
   Status TakeWelcome(const v1::Welcome& welcome, Connection& connection);
+  Status TakeStarts(const v1::Welcome& welcome, const Terms& terms);
+  Status TakeRoster(const v1::Welcome& welcome, Terms& terms);
+  Status CheckHistories(const v1::Welcome& welcome, const Terms& terms);
   Status TakeHeads(const v1::Heads& heads, const Terms& terms);
   Status SendHeartbeat(Connection& connection);
   Status Handle(const v1::Directive& directive, Connection& connection);
@@ -84,16 +70,16 @@ class Agent {
   // offers.cc
   Status TakeOffer(const v1::JobOffer& offer, Connection& connection);
   Status AnswerOffer(const JobRow& row, Connection& connection);
+  struct OfferAtHand;
+  Status Decline(const OfferAtHand& offer, policy::Reason reason, const Decided* decided);
+  Status Hold(const OfferAtHand& offer, policy::Reason why, const Decided& decided);
+  Status Accept(const OfferAtHand& offer, const FoundGrant& grant, const Decided& decided);
   Status AnswerHeld(Connection& connection);
 
   // outcomes.cc
   Status TakeOpening(const v1::OpenPhase& open, Connection& connection);
   Status TakeOutcome(const v1::PhaseOutcome& outcome, Connection& connection);
-  Status TakeCommit(const PhaseId& id, std::uint64_t leaf_index,
-                    const audit::PhaseCommitted& commit);
   Status TakeJobEnd(const v1::JobEnded& ended);
-  Status DropUpdate(const OutboxRow& row, const audit::PhaseKey& key, policy::Reason reason,
-                    std::optional<std::uint64_t> commit_leaf);
 
   // Fixed after construction; site_ borrows the others.
   const AgentConfig config_;
@@ -114,9 +100,5 @@ class Agent {
   std::uint64_t witnessed_size_ = 0;  // of this log, by the aggregator
   bool was_ready_ = false;
 };
-
-// A leaf of the aggregator's log as it came over the wire, verified. Errors as audit::CheckLeaf.
-StatusOr<audit::CheckedLeaf> CheckWireLeaf(const v1::LoggedLeaf& leaf,
-                                           const crypto::NoteVerifier& key);
 
 }  // namespace domicile::site_agent

@@ -8,6 +8,7 @@
 #include "base/mutex.h"
 #include "contracts/roster.h"
 #include "crypto/note.h"
+#include "site_agent/egress/agent_events.h"
 #include "site_agent/egress/gate.h"
 #include "site_agent/egress/site_store.h"
 #include "wire/client.h"
@@ -24,7 +25,9 @@ struct Terms {
   ForcedPolicies policies;
 };
 
+// Members go in reverse order: the stream before the client and the listener that it borrows.
 struct Connection {
+  std::unique_ptr<EventListener> listener;
   std::unique_ptr<wire::FederationClient> client;
   std::unique_ptr<wire::ControlStream> control;
   Terms terms;

@@ -6,6 +6,7 @@
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
 #include "site_agent/egress/agent.h"
+#include "site_agent/egress/wire_words.h"
 
 namespace domicile::site_agent {
 
@@ -19,12 +20,22 @@ constexpr std::chrono::hours kGrantLife{24 * 30};
 v1::SiteMessage Reply(const JobRow& row, v1::Answer answer, Reason reason) {
   v1::SiteMessage message;
   v1::OfferReply* reply = message.mutable_offer_reply();
-  const Digest plan = crypto::Sha256(AsBytes(row.plan));
   reply->set_job(row.job.text());
-  reply->set_plan_digest(plan.bytes.data(), plan.bytes.size());
+  reply->set_plan_digest(Raw(crypto::Sha256(AsBytes(row.plan))));
   reply->set_answer(answer);
   reply->set_reason(static_cast<std::uint32_t>(reason));
   return message;
+}
+
+// What a grant is asked for, or was loaded for.
+void SetWanted(audit::EventBuilder& leaf, const contracts::GrantBody& wanted) {
+  leaf.Set("job", wanted.job)
+      .Set("plan", wanted.plan)
+      .Set("dataset", wanted.dataset)
+      .Set("dataset_commitment", wanted.dataset_commitment)
+      .Set("base_model", wanted.base_model)
+      .Set("trainer", wanted.trainer)
+      .Set("effective_policy", wanted.effective_policy);
 }
 
 }  // namespace
@@ -62,98 +73,106 @@ Status Agent::TakeOffer(const v1::JobOffer& offer, Connection& connection) {
   return AnswerOffer(*known, connection);
 }
 
+struct Agent::OfferAtHand {
+  const JobRow& row;
+  Connection& connection;
+  Digest plan_digest;
+  DatasetAlias dataset;
+  contracts::GrantBody wanted;
+};
+
 Status Agent::AnswerOffer(const JobRow& row, Connection& connection) {
   const Terms& terms = connection.terms;
-  const Digest plan_digest = crypto::Sha256(AsBytes(row.plan));
-  const auto answer = [&](audit::EventType type, v1::Answer word, Reason reason,
-                          const audit::DecisionRecord* decision) -> Status {
-    audit::EventBuilder leaf(type);
-    leaf.Set("job", row.job).Set("plan", plan_digest);
-    leaf.Set("reason", std::string(policy::Code(reason)));
-    if (decision != nullptr) {
-      leaf.Set("decision", ToJson(*decision));
-    }
-    RETURN_IF_ERROR(books_->Append(leaf.Build()).status());
-    return connection.control->Send(Reply(row, word, reason));
-  };
+  OfferAtHand offer{.row = row,
+                    .connection = connection,
+                    .plan_digest = crypto::Sha256(AsBytes(row.plan)),
+                    .dataset = {},
+                    .wanted = {}};
   const StatusOr<contracts::Plan> plan = contracts::PlanFromText(row.plan);
-  const std::optional<HelloMessage> trainer = trainer_.Facts();
-  if (!plan.ok() || !trainer) {
-    return answer(audit::EventType::kOfferDeclined, v1::ANSWER_DECLINE,
-                  plan.ok() ? Reason::kTrainerUnavailable : Reason::kMalformed, nullptr);
+  if (!plan.ok()) {
+    return Decline(offer, Reason::kMalformed, nullptr);
   }
-  const contracts::GrantBody wanted = WantedGrant(*site_, terms, row, *plan, *trainer);
-  if (wanted.dataset_commitment.IsZero()) {
-    return answer(audit::EventType::kOfferDeclined, v1::ANSWER_DECLINE, Reason::kDatasetUnknown,
-                  nullptr);
+  const std::optional<HelloMessage> trainer = trainer_.Facts();
+  if (!trainer) {
+    return Decline(offer, Reason::kTrainerUnavailable, nullptr);
+  }
+  offer.dataset = plan->dataset;
+  offer.wanted = WantedGrant(*site_, terms, row, *plan, *trainer);
+  if (offer.wanted.dataset_commitment.IsZero()) {
+    return Decline(offer, Reason::kDatasetUnknown, nullptr);
   }
   Reason why = Reason::kApprovalMissing;
   ASSIGN_OR_RETURN(const std::optional<FoundGrant> grant,
-                   FindGrant(config_, wanted, clock_.Now(), why));
+                   FindGrant(config_, offer.wanted, clock_.Now(), why));
   ASSIGN_OR_RETURN(const JobBorder border,
                    BorderOfJob(*site_, terms, *plan, {.job = row.job, .round = 0, .phase = {}},
                                grant ? grant->approvals : std::vector<policy::PresentApproval>{}));
   const Decided decided = DecideOffer(terms.policies, *plan, border, clock_.Now());
   if (decided.decision.result == policy::Result::kDeny) {
-    held_.erase(row.job);
-    LogWarning("job `" + row.job.text() +
-               "` declined: " + std::string(policy::Code(decided.decision.Why())));
-    return answer(audit::EventType::kOfferDeclined, v1::ANSWER_DECLINE, decided.decision.Why(),
-                  &decided.record);
+    return Decline(offer, decided.decision.Why(), &decided);
   }
-  if (!grant || !decided.Allowed()) {
-    const bool first = held_.insert(row.job).second;
-    if (first) {
-      contracts::GrantBody request = wanted;
-      request.not_after = clock_.Now() + kGrantLife;
-      RETURN_IF_ERROR(WriteRequest(config_, request, row.plan));
-      RETURN_IF_ERROR(books_
-                          ->Append(audit::EventBuilder(audit::EventType::kGrantRequested)
-                                       .Set("job", row.job)
-                                       .Set("plan", plan_digest)
-                                       .Set("dataset", plan->dataset)
-                                       .Set("dataset_commitment", wanted.dataset_commitment)
-                                       .Set("base_model", row.base_model)
-                                       .Set("trainer", wanted.trainer)
-                                       .Set("effective_policy", wanted.effective_policy)
-                                       .Build())
-                          .status());
-      LogInfo("job `" + row.job.text() + "` waits for approval: see `" + config_.requests + "`");
-    }
-    return answer(audit::EventType::kOfferHeld, v1::ANSWER_HOLD, why, &decided.record);
+  return grant && decided.Allowed() ? Accept(offer, *grant, decided) : Hold(offer, why, decided);
+}
+
+Status Agent::Decline(const OfferAtHand& offer, Reason reason, const Decided* decided) {
+  held_.erase(offer.row.job);
+  LogWarning("job `" + offer.row.job.text() + "` declined: " + std::string(policy::Code(reason)));
+  audit::EventBuilder leaf(audit::EventType::kOfferDeclined);
+  leaf.Set("job", offer.row.job).Set("plan", offer.plan_digest);
+  leaf.Set("reason", std::string(policy::Code(reason)));
+  if (decided != nullptr) {
+    leaf.Set("decision", ToJson(decided->record));
   }
-  held_.erase(row.job);
+  RETURN_IF_ERROR(books_->Append(leaf.Build()).status());
+  return offer.connection.control->Send(Reply(offer.row, v1::ANSWER_DECLINE, reason));
+}
+
+Status Agent::Hold(const OfferAtHand& offer, Reason why, const Decided& decided) {
+  const JobRow& row = offer.row;
+  if (held_.insert(row.job).second) {
+    contracts::GrantBody request = offer.wanted;
+    request.not_after = clock_.Now() + kGrantLife;
+    RETURN_IF_ERROR(WriteRequest(config_, request, row.plan));
+    audit::EventBuilder asked(audit::EventType::kGrantRequested);
+    SetWanted(asked, offer.wanted);
+    RETURN_IF_ERROR(books_->Append(asked.Build()).status());
+    LogInfo("job `" + row.job.text() + "` waits for approval: see `" + config_.requests + "`");
+  }
   RETURN_IF_ERROR(books_
-                      ->Append(audit::EventBuilder(audit::EventType::kGrantLoaded)
-                                   .Set("grant", grant->digest)
+                      ->Append(audit::EventBuilder(audit::EventType::kOfferHeld)
                                    .Set("job", row.job)
-                                   .Set("plan", plan_digest)
-                                   .Set("dataset", plan->dataset)
-                                   .Set("dataset_commitment", wanted.dataset_commitment)
-                                   .Set("base_model", row.base_model)
-                                   .Set("trainer", wanted.trainer)
-                                   .Set("effective_policy", wanted.effective_policy)
-                                   .Set("not_after", grant->body.not_after)
+                                   .Set("plan", offer.plan_digest)
+                                   .Set("reason", std::string(policy::Code(why)))
+                                   .Set("decision", ToJson(decided.record))
                                    .Build())
                       .status());
-  const std::uint32_t floor = terms.policies.effective.MinContributors(plan->dataset);
+  return offer.connection.control->Send(Reply(row, v1::ANSWER_HOLD, why));
+}
+
+Status Agent::Accept(const OfferAtHand& offer, const FoundGrant& grant, const Decided& decided) {
+  const JobRow& row = offer.row;
+  const Terms& terms = offer.connection.terms;
+  held_.erase(row.job);
+  audit::EventBuilder loaded(audit::EventType::kGrantLoaded);
+  loaded.Set("grant", grant.digest).Set("not_after", grant.body.not_after);
+  SetWanted(loaded, offer.wanted);
+  RETURN_IF_ERROR(books_->Append(loaded.Build()).status());
+  const std::uint32_t floor = terms.policies.effective.MinContributors(offer.dataset);
   RETURN_IF_ERROR(books_
                       ->Append(audit::EventBuilder(audit::EventType::kOfferAccepted)
                                    .Set("job", row.job)
-                                   .Set("plan", plan_digest)
+                                   .Set("plan", offer.plan_digest)
                                    .Set("min_contributors", floor)
                                    .Set("effective_policy", terms.policies.digests.effective)
-                                   .Set("grant", grant->digest)
+                                   .Set("grant", grant.digest)
                                    .Set("decision", ToJson(decided.record))
                                    .Build())
                       .status());
   v1::SiteMessage message = Reply(row, v1::ANSWER_ACCEPT, Reason::kNone);
   message.mutable_offer_reply()->set_min_contributors(floor);
-  const Digest& policy = terms.policies.digests.effective;
-  message.mutable_offer_reply()->set_effective_policy_digest(policy.bytes.data(),
-                                                             policy.bytes.size());
+  message.mutable_offer_reply()->set_effective_policy_digest(Raw(terms.policies.digests.effective));
   LogInfo("job `" + row.job.text() + "` accepted");
-  return connection.control->Send(message);
+  return offer.connection.control->Send(message);
 }
 
 Status Agent::AnswerHeld(Connection& connection) {

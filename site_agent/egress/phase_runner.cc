@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
+#include "site_agent/egress/wire_words.h"
 
 namespace domicile::site_agent {
 
@@ -22,26 +23,10 @@ bool IsTransient(Reason reason) {
          reason == Reason::kInstance;
 }
 
-v1::SiteMessage Decline(const OpenedPhase& phase, Reason reason) {
-  v1::SiteMessage message;
-  v1::PhaseReply* reply = message.mutable_phase_reply();
-  reply->mutable_phase()->set_job(phase.id.job.text());
-  reply->mutable_phase()->set_round(phase.id.round);
-  reply->mutable_phase()->set_phase(static_cast<v1::PhaseKind>(phase.id.phase));
-  reply->mutable_epoch()->set_starts(phase.epoch.starts);
-  reply->mutable_epoch()->set_attempt(phase.epoch.attempt);
-  reply->mutable_refusal()->set_reason(static_cast<std::uint32_t>(reason));
-  return message;
-}
+// A receipt that is on its way gets this long before the work of its phase is cancelled.
+constexpr std::chrono::seconds kReceiptGrace{2};
 
 }  // namespace
-
-audit::PhaseKey LogKey(const OpenedPhase& phase) {
-  return {.job = phase.id.job,
-          .round = phase.id.round,
-          .phase = std::string(contracts::PhaseName(phase.id.phase)),
-          .epoch = phase.epoch};
-}
 
 audit::PartyPlace SitePlace(const Terms& terms) {
   return {.party = "site/" + terms.site.name, .jurisdiction = terms.site.jurisdiction};
@@ -123,6 +108,7 @@ void PhaseRunner::Begin(OpenedPhase phase) {
       changed_.notify_all();
       return;
     }
+    changed_.wait_for(mutex_, kReceiptGrace, [this] { return !sending_; });
     old = std::move(thread_);
     phase_.reset();
   }
@@ -170,7 +156,7 @@ void PhaseRunner::Run(const std::stop_token& stop) {
       return;
     }
     // Sent in vain: the next opening of this phase, on this or the next connection, tries again.
-    changed_.wait(mutex_, [&]() { return stop.stop_requested() || generation_ != generation; });
+    changed_.wait(mutex_, stop, [&]() { return generation_ != generation; });
   }
 }
 
@@ -182,6 +168,11 @@ Reason PhaseRunner::Work(const OpenedPhase& phase, const std::stop_token& stop) 
   StatusOr<std::optional<OutboxRow>> stored =
       site_.books.With([&](SiteStore& store) { return store.FindOutbox(phase.id); });
   Reason reason = Reason::kLogUnavailable;
+  if (const StatusOr<bool> closed =
+          site_.books.With([&](SiteStore& store) { return store.IsClosed(phase.id); });
+      closed.ok() && *closed) {
+    return Reason::kStaleRound;  // nothing is trained for what may not leave
+  }
   if (stored.ok() && !*stored) {
     std::variant<OutboxRow, Reason> made = Produce(phase, connection, stop);
     if (const auto* why = std::get_if<Reason>(&made)) {
@@ -210,7 +201,8 @@ Reason PhaseRunner::Work(const OpenedPhase& phase, const std::stop_token& stop) 
                "`: " + std::string(policy::Code(reason)) + ", " +
                std::string(policy::Explain(reason)));
     if (const std::shared_ptr<Connection> current = site_.current.Find()) {
-      current->control->Send(Decline(phase, reason)).IgnoreError();  // the deadline says it too
+      current->control->Send(DeclinePhase(phase.id, phase.epoch, reason))
+          .IgnoreError();  // the deadline says it too
     }
   }
   return reason;
@@ -220,7 +212,7 @@ Status PhaseRunner::LogDenied(const OpenedPhase& phase, const contracts::Plan& p
                               const Terms& terms, const audit::DecisionRecord& decision) {
   return site_.books
       .Append(audit::EventBuilder(audit::EventType::kEgressDenied)
-                  .Phase(LogKey(phase))
+                  .Phase(LogKey(phase.id, phase.epoch))
                   .Set("kinds", KindCodes(plan, phase.id.phase))
                   .Set("dataset", plan.dataset)
                   .Set("from", ToJson(SitePlace(terms)))

@@ -24,6 +24,7 @@
 #include "site_agent/egress/config.h"
 #include "site_agent/egress/connection.h"
 #include "site_agent/egress/grants.h"
+#include "site_agent/egress/outbox.h"
 #include "site_agent/egress/trainer_link.h"
 
 namespace domicile::site_agent {
@@ -75,7 +76,9 @@ class PhaseRunner {
   ~PhaseRunner();  // cancels and joins
 
   // Begins a phase. The same phase again (a new epoch, or after a new connection): the work under
-  // way goes on and sends for the new epoch. Another phase: the old work is cancelled first.
+  // way goes on and sends for the new epoch. Another phase: the old work is cancelled first; a
+  // receipt that is on its way is waited for, since the aggregator may open the next phase before
+  // its answer to the last update has arrived.
   void Begin(OpenedPhase phase);
   // The outcome of this phase, or of the job's life, is known.
   void Cancel(const JobId& job);
@@ -91,7 +94,7 @@ class PhaseRunner {
                                                   const std::stop_token& stop);
   std::variant<JobAtHand, policy::Reason> FindJobAtHand(const OpenedPhase& phase,
                                                         const Terms& terms);
-  std::variant<Bytes, policy::Reason> TakeModel(const OpenedPhase& phase, JobAtHand& job,
+  std::variant<Bytes, policy::Reason> TakeModel(const OpenedPhase& phase, const JobAtHand& job,
                                                 Connection& connection,
                                                 const std::stop_token& stop);
   std::variant<Bytes, policy::Reason> FetchModel(const Digest& digest, std::uint64_t size,
@@ -104,11 +107,20 @@ class PhaseRunner {
                                                  const std::stop_token& stop);
   std::variant<OutboxRow, policy::Reason> PassGate(const OpenedPhase& phase, const JobAtHand& job,
                                                    const Terms& terms, const TaskResult& result,
-                                                   const policy::Obligations& obligations);
+                                                   const policy::Obligations& obligations,
+                                                   const std::stop_token& stop);
 
   // submit.cc: from the outbox to the receipt
   policy::Reason Submit(const OpenedPhase& phase, const OutboxRow& row, Connection& connection,
                         const std::stop_token& stop);
+  // Decided again, under the policy and the grants of now.
+  std::variant<policy::Permit, policy::Reason> DecideAgain(const OpenedPhase& phase,
+                                                           const OutboxRow& row,
+                                                           const Terms& terms);
+  // Between the leaves before the first byte and after the last. kNone with the receipt's leaf.
+  policy::Reason Send(const OpenedPhase& phase, const OutboxRow& row, Connection& connection,
+                      const std::stop_token& stop, std::uint64_t& sent_bytes,
+                      std::uint64_t& receipt_leaf);
 
   Status LogDenied(const OpenedPhase& phase, const contracts::Plan& plan, const Terms& terms,
                    const audit::DecisionRecord& decision);
@@ -116,12 +128,12 @@ class PhaseRunner {
   const Site& site_;
   Mutex mutex_;
   ConditionVariable changed_;
+  bool sending_ GUARDED_BY(mutex_) = false;  // between `egress.intent` and the leaf after it
   std::optional<OpenedPhase> phase_ GUARDED_BY(mutex_);  // set while there is work
   std::uint64_t generation_ GUARDED_BY(mutex_) = 0;      // of phase_; grows with each Begin
   std::jthread thread_ GUARDED_BY(mutex_);
 };
 
-audit::PhaseKey LogKey(const OpenedPhase& phase);
 audit::PartyPlace SitePlace(const Terms& terms);
 audit::PartyPlace AggregatorPlace(const Terms& terms);
 std::vector<std::string> KindCodes(const contracts::Plan& plan, contracts::PhaseKind phase);

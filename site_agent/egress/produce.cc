@@ -2,17 +2,11 @@
 #include <utility>
 
 #include "audit/records.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "contracts/plan_facts.h"
-#include "crypto/sha256.h"
-#include "crypto/tree_digest.h"
-#include "models/safetensors.h"
-#include "site_agent/egress/model_intake.h"
+#include "site_agent/egress/model_taker.h"
+#include "site_agent/egress/outbox.h"
 #include "site_agent/egress/phase_runner.h"
 #include "site_agent/egress/update_builder.h"
-#include "updates/encoding.h"
 
 namespace domicile::site_agent {
 
@@ -20,57 +14,39 @@ namespace {
 
 using policy::Reason;
 
-// Statistics are one question for one column set: what the trainer computes depends on these alone.
-Digest ColumnsDigest(const contracts::Plan& plan) {
-  Json columns;
-  columns.Set("schema", contracts::ToJson(plan.schema));
-  columns.Set("scale_bits", plan.normalisation.scale_bits);
-  JsonArray offsets;
-  for (std::size_t i = 0; i < plan.normalisation.offsets.size(); ++i) {
-    offsets.emplace_back(PrintDouble(plan.normalisation.offsets[i]));
-    offsets.emplace_back(PrintDouble(plan.normalisation.ranges[i]));
+// What failed, as the trainer's connection says it.
+Reason TrainerReason(const Status& failed, bool stopped) {
+  if (failed.code() == StatusCode::kUnavailable) {
+    return Reason::kTrainerUnavailable;
   }
-  columns.Set("offsets_and_ranges", Json(std::move(offsets)));
-  return crypto::Sha256(AsBytes(PrintJson(columns)));
+  return stopped ? Reason::kCancelled : Reason::kTrainerFailed;
 }
 
-Digest ParticipantsDigest(const std::vector<SiteId>& sites) {
-  JsonArray names;
-  for (const SiteId& site : sites) {
-    names.emplace_back(site.text());
-  }
-  return crypto::Sha256(AsBytes(PrintJson(Json(std::move(names)))));
-}
-
-// A stored release of statistics as the trainer would have answered.
-StatusOr<TaskResult> ResultOf(const StatisticsRow& row) {
-  if (row.numbers.size() % (3 * sizeof(std::int64_t)) != 0) {
-    return Error(StatusCode::kDataLoss, "the stored statistics are damaged");
-  }
-  const std::size_t inputs = row.numbers.size() / (3 * sizeof(std::int64_t));
-  StatisticsNumbers numbers;
-  ByteSpan rest = row.numbers;
-  for (std::vector<std::int64_t>* list : {&numbers.count, &numbers.sum, &numbers.sum_squares}) {
-    for (std::size_t i = 0; i < inputs; ++i) {
-      list->push_back(static_cast<std::int64_t>(ReadU64(rest)));
-      rest = rest.subspan(sizeof(std::int64_t));
-    }
-  }
-  return TaskResult{.rows = row.rows, .numbers = std::move(numbers)};
-}
-
-Bytes Flat(const StatisticsNumbers& numbers) {
-  Bytes flat = updates::EncodeI64(numbers.count);
-  for (const std::vector<std::int64_t>* list : {&numbers.sum, &numbers.sum_squares}) {
-    const Bytes more = updates::EncodeI64(*list);
-    flat.insert(flat.end(), more.begin(), more.end());
-  }
-  return flat;
-}
-
-Reason StorageReason(const Status& status) {
-  return status.code() == StatusCode::kResourceExhausted ? Reason::kDiskFull
-                                                         : Reason::kLogUnavailable;
+// The row and the leaf of what the gate lets through.
+Release ReleaseOf(const OpenedPhase& phase, const JobAtHand& job, const Terms& terms,
+                  const BuiltUpdate& update, const audit::DecisionRecord& decision) {
+  return {.row = {.phase = phase.id,
+                  .digest = update.digest,
+                  .size_bytes = update.bytes.size(),
+                  .base_model = phase.model,
+                  .policy = terms.policies.digests.effective,
+                  .leaf = 0,
+                  .numbers = update.numbers,
+                  .records = update.records},
+          .decided = {.key = LogKey(phase.id, phase.epoch),
+                      .transfer = update.digest,
+                      .kinds = KindCodes(job.plan, phase.id.phase),
+                      .dataset = job.plan.dataset,
+                      .from = SitePlace(terms),
+                      .to = AggregatorPlace(terms),
+                      .decision = decision,
+                      .bytes = update.bytes.size(),
+                      .numbers = update.numbers,
+                      .capacity_bits = update.capacity_bits,
+                      .cohort_bucket = 0,
+                      .grant = job.grant.digest},
+          .question = std::nullopt,
+          .answer = {}};
 }
 
 }  // namespace
@@ -115,7 +91,7 @@ std::variant<OutboxRow, Reason> PhaseRunner::Produce(const OpenedPhase& phase,
   if (const auto* reason = std::get_if<Reason>(&found)) {
     return *reason;
   }
-  JobAtHand& job = std::get<JobAtHand>(found);
+  const JobAtHand& job = std::get<JobAtHand>(found);
   std::variant<Bytes, Reason> model = TakeModel(phase, job, *connection, stop);
   if (const auto* reason = std::get_if<Reason>(&model)) {
     return *reason;
@@ -128,7 +104,7 @@ std::variant<OutboxRow, Reason> PhaseRunner::Produce(const OpenedPhase& phase,
   if (const auto* reason = std::get_if<Reason>(&result)) {
     return *reason;
   }
-  return PassGate(phase, job, terms, std::get<TaskResult>(result), obligations);
+  return PassGate(phase, job, terms, std::get<TaskResult>(result), obligations, stop);
 }
 
 std::variant<Bytes, Reason> PhaseRunner::FetchModel(const Digest& digest, std::uint64_t size,
@@ -162,102 +138,16 @@ std::variant<Bytes, Reason> PhaseRunner::FetchModel(const Digest& digest, std::u
   }
 }
 
-// The model of this phase, once it has passed intake. Its last predecessor is kept on disk, since
-// the next one is measured against it.
-std::variant<Bytes, Reason> PhaseRunner::TakeModel(const OpenedPhase& phase, JobAtHand& job,
+std::variant<Bytes, Reason> PhaseRunner::TakeModel(const OpenedPhase& phase, const JobAtHand& job,
                                                    Connection& connection,
                                                    const std::stop_token& stop) {
-  JobRow& row = job.row;
-  const Digest expected = row.committed_model.IsZero() ? row.base_model : row.committed_model;
-  if (phase.model == row.last_model) {
-    StatusOr<std::string> kept =
-        site_.books.With([&](SiteStore& store) { return store.ReadModel(row.last_model); });
-    if (kept.ok()) {
-      return ToBytes(*kept);
-    }
-  }
-  const auto refuse = [&](Reason reason) -> std::variant<Bytes, Reason> {
-    const Status logged = site_.books
-                              .Append(audit::EventBuilder(audit::EventType::kModelRefused)
-                                          .Phase(LogKey(phase))
-                                          .Set("model", phase.model)
-                                          .Set("bytes", phase.model_bytes)
-                                          .Set("reason", std::string(policy::Code(reason)))
-                                          .Build())
-                              .status();
-    return logged.ok() ? reason : StorageReason(logged);
-  };
-  if (phase.model != expected) {
-    return refuse(Reason::kModelDigest);  // not what the last verified commit says
-  }
-  const auto take = [&](const Digest& digest, std::uint64_t size) -> std::variant<Bytes, Reason> {
-    std::variant<Bytes, Reason> bytes = FetchModel(digest, size, phase, connection, stop);
-    if (std::holds_alternative<Reason>(bytes)) {
-      return bytes;
-    }
-    const StatusOr<std::vector<models::NamedTensor>> tensors =
-        models::ParseSafetensors(std::get<Bytes>(bytes));
-    if (!tensors.ok()) {
-      return refuse(Reason::kModelShape);
-    }
-    IntakeState state{.last = {},
-                      .train_commits = row.train_commits,
-                      .statistics_committed = row.statistics_committed};
-    if (digest == row.base_model) {
-      state.last = *tensors;  // the digest is the one the grant names
-    } else {
-      const StatusOr<std::string> last =
-          site_.books.With([&](SiteStore& store) { return store.ReadModel(row.last_model); });
-      StatusOr<std::vector<models::NamedTensor>> parsed =
-          last.ok() ? models::ParseSafetensors(AsBytes(*last)) : last.status();
-      if (!parsed.ok()) {
-        return refuse(Reason::kModelDigest);
-      }
-      state.last = *std::move(parsed);
-    }
-    if (const Reason reason = CheckModel(job.plan, state, *tensors); reason != Reason::kNone) {
-      return refuse(reason);
-    }
-    const Digest before = row.last_model;
-    row.last_model = digest;
-    row.train_commits = digest == row.base_model ? row.train_commits : 0;
-    row.statistics_committed = digest == row.base_model && row.statistics_committed;
-    const auto record = [&]() -> Status {
-      RETURN_IF_ERROR(site_.books.With(
-          [&](SiteStore& store) { return store.WriteModel(digest, std::get<Bytes>(bytes)); }));
-      RETURN_IF_ERROR(site_.books
-                          .Record([&](SiteStore& store, std::uint64_t) -> StatusOr<audit::Event> {
-                            RETURN_IF_ERROR(store.PutJob(row));
-                            return ToEvent(
-                                audit::EventType::kModelIntake,
-                                audit::ModelTransfer{.key = LogKey(phase),
-                                                     .model = digest,
-                                                     .bytes = size,
-                                                     .kind = "model.final",
-                                                     .from = AggregatorPlace(connection.terms),
-                                                     .to = SitePlace(connection.terms),
-                                                     .decision = {}});
-                          })
-                          .status());
-      return before.IsZero() || before == digest
-                 ? OkStatus()
-                 : site_.books.With([&](SiteStore& store) { return store.RemoveModel(before); });
-    };
-    const Status recorded = record();
-    if (!recorded.ok()) {
-      LogError(std::string(Message(recorded)));
-      return StorageReason(recorded);
-    }
-    return bytes;
-  };
-  if (row.last_model.IsZero() && phase.model != row.base_model) {
-    // Joined late: the model is measured from the first one, one step for each verified round.
-    std::variant<Bytes, Reason> base = take(row.base_model, row.base_model_bytes);
-    if (std::holds_alternative<Reason>(base)) {
-      return base;
-    }
-  }
-  return take(phase.model, phase.model_bytes);
+  const Terms& terms = connection.terms;
+  ModelTaker taker(site_.books, job.plan, LogKey(phase.id, phase.epoch),
+                   {.aggregator = AggregatorPlace(terms), .site = SitePlace(terms)},
+                   [&](const Digest& digest, std::uint64_t size) {
+                     return FetchModel(digest, size, phase, connection, stop);
+                   });
+  return taker.Take(phase.model, phase.model_bytes);
 }
 
 Reason PhaseRunner::OpenData(const OpenedPhase& phase, const JobAtHand& job, const Terms& terms,
@@ -277,7 +167,7 @@ Reason PhaseRunner::OpenData(const OpenedPhase& phase, const JobAtHand& job, con
       site_.books.Record([&](SiteStore& store, std::uint64_t) -> StatusOr<audit::Event> {
         RETURN_IF_ERROR(store.AddRun(phase.id.job, job.plan.dataset, site_.clock.Now()));
         return audit::EventBuilder(audit::EventType::kDataOpened)
-            .Phase(LogKey(phase))
+            .Phase(LogKey(phase.id, phase.epoch))
             .Set("dataset", job.plan.dataset)
             .Set("dataset_commitment", job.dataset_commitment)
             .Set("grant", job.grant.digest)
@@ -291,24 +181,22 @@ std::variant<TaskResult, Reason> PhaseRunner::Train(const OpenedPhase& phase, co
                                                     const Terms& terms, const Bytes& model,
                                                     const std::stop_token& stop) {
   if (phase.id.phase == contracts::PhaseKind::kStatistics) {
-    // Asked before of this version and these columns: the same bytes, or nothing.
-    const StatusOr<std::optional<StatisticsRow>> before = site_.books.With([&](SiteStore& store) {
-      return store.FindStatistics(job.dataset_commitment, ColumnsDigest(job.plan));
+    // Asked before of this version and these columns: the same numbers, or nothing.
+    StatusOr<EarlierAnswer> before = site_.books.With([&](SiteStore& store) {
+      return FindAnswer(store, QuestionOf(job.plan, job.dataset_commitment, phase.participants));
     });
     if (!before.ok()) {
       return Reason::kLogUnavailable;
     }
-    if (*before) {
-      if ((*before)->participants != ParticipantsDigest(phase.participants)) {
-        return Reason::kStatDifference;
-      }
-      StatusOr<TaskResult> result = ResultOf(**before);
-      return result.ok() ? std::variant<TaskResult, Reason>(*std::move(result))
-                         : Reason::kLogUnavailable;
+    if (const auto* reason = std::get_if<Reason>(&*before)) {
+      return *reason;
+    }
+    if (auto* result = std::get_if<TaskResult>(&*before)) {
+      return std::move(*result);
     }
   }
   const auto log = [&](audit::EventBuilder builder) {
-    return site_.books.Append(builder.Phase(LogKey(phase)).Build()).status();
+    return site_.books.Append(builder.Phase(LogKey(phase.id, phase.epoch)).Build()).status();
   };
   if (const Status logged = log(audit::EventBuilder(audit::EventType::kTrainStarted)
                                     .Set("grant", job.grant.digest)
@@ -330,9 +218,7 @@ std::variant<TaskResult, Reason> PhaseRunner::Train(const OpenedPhase& phase, co
   Reason reason = Reason::kNone;
   if (!outcome.ok()) {
     LogWarning("the trainer: " + std::string(Message(outcome.status())));
-    reason = outcome.status().code() == StatusCode::kUnavailable ? Reason::kTrainerUnavailable
-             : stop.stop_requested()                             ? Reason::kCancelled
-                                                                 : Reason::kTrainerFailed;
+    reason = TrainerReason(outcome.status(), stop.stop_requested());
   } else if (const auto* failed = std::get_if<FailedMessage>(&*outcome)) {
     reason = failed->reason;
   }
@@ -353,12 +239,11 @@ std::variant<TaskResult, Reason> PhaseRunner::Train(const OpenedPhase& phase, co
 std::variant<OutboxRow, Reason> PhaseRunner::PassGate(const OpenedPhase& phase,
                                                       const JobAtHand& job, const Terms& terms,
                                                       const TaskResult& result,
-                                                      const policy::Obligations& obligations) {
+                                                      const policy::Obligations& obligations,
+                                                      const std::stop_token& stop) {
   const auto* statistics = std::get_if<StatisticsNumbers>(&result.numbers);
-  if (statistics != nullptr && statistics->records_apart &&
-      *statistics->records_apart < obligations.min_cohort) {
-    return Reason::kStatDifference;  // a version that differs by fewer records than may be told
-                                     // apart
+  if (statistics != nullptr && IsTooClose(*statistics, obligations.min_cohort)) {
+    return Reason::kStatDifference;
   }
   const UpdateContext context{.job = phase.id.job,
                               .plan = job.plan_digest,
@@ -368,7 +253,13 @@ std::variant<OutboxRow, Reason> PhaseRunner::PassGate(const OpenedPhase& phase,
                               .policy = terms.policies.digests.effective};
   std::variant<BuiltUpdate, Reason> built = BuildUpdate(job.plan, context, result, obligations);
   if (const auto* reason = std::get_if<Reason>(&built)) {
-    return *reason;
+    // No policy had to be asked; that nothing left is logged like every other denial.
+    const Status logged = LogDenied(phase, job.plan, terms,
+                                    {.result = "deny",
+                                     .reasons = {std::string(policy::Code(*reason))},
+                                     .rules = {},
+                                     .policies = terms.policies.digests});
+    return logged.ok() ? *reason : StorageReason(logged);
   }
   const BuiltUpdate& update = std::get<BuiltUpdate>(built);
   const StatusOr<JobBorder> border =
@@ -386,58 +277,12 @@ std::variant<OutboxRow, Reason> PhaseRunner::PassGate(const OpenedPhase& phase,
     const Status logged = LogDenied(phase, job.plan, terms, decided.record);
     return logged.ok() ? decided.decision.Why() : StorageReason(logged);
   }
-  OutboxRow row{.phase = phase.id,
-                .digest = update.digest,
-                .size_bytes = update.bytes.size(),
-                .base_model = phase.model,
-                .policy = terms.policies.digests.effective,
-                .leaf = 0,
-                .numbers = update.numbers,
-                .records = update.records};
-  const auto record = [&](SiteStore& store, std::uint64_t leaf) -> StatusOr<audit::Event> {
-    row.leaf = leaf;
-    RETURN_IF_ERROR(store.AddOutbox(row));
-    // The same statistics again tell nothing new, and are charged once.
-    std::uint64_t charged = update.numbers;
-    if (statistics != nullptr) {
-      const Digest columns = ColumnsDigest(job.plan);
-      ASSIGN_OR_RETURN(const auto before, store.FindStatistics(job.dataset_commitment, columns));
-      if (before) {
-        charged = 0;
-      } else {
-        RETURN_IF_ERROR(store.AddStatistics(job.dataset_commitment, columns,
-                                            {.participants = ParticipantsDigest(phase.participants),
-                                             .numbers = Flat(*statistics),
-                                             .rows = result.rows}));
-      }
-    }
-    RETURN_IF_ERROR(store.AddRelease(job.plan.dataset, phase.id, update.digest, charged,
-                                     update.records, update.bytes.size()));
-    return ToEvent(audit::EgressDecided{.key = LogKey(phase),
-                                        .transfer = update.digest,
-                                        .kinds = KindCodes(job.plan, phase.id.phase),
-                                        .dataset = job.plan.dataset,
-                                        .from = SitePlace(terms),
-                                        .to = AggregatorPlace(terms),
-                                        .decision = decided.record,
-                                        .bytes = update.bytes.size(),
-                                        .numbers = update.numbers,
-                                        .capacity_bits = update.capacity_bits,
-                                        .cohort_bucket = 0,
-                                        .grant = job.grant.digest});
-  };
-  // The file first, durably: a row never names bytes that are not there.
-  const std::string path =
-      site_.books.With([&](SiteStore& store) { return store.OutboxPath(update.digest); });
-  Status stored = WriteFileDurably(path, update.bytes);
-  if (stored.ok()) {
-    stored = site_.books.Record(record).status();
+  Release release = ReleaseOf(phase, job, terms, update, decided.record);
+  if (statistics != nullptr) {
+    release.question = QuestionOf(job.plan, job.dataset_commitment, phase.participants);
+    release.answer = *statistics;
   }
-  if (!stored.ok()) {
-    LogError("the outbox: " + std::string(Message(stored)));
-    return StorageReason(stored);
-  }
-  return row;
+  return PutInOutbox(site_.books, release, update.bytes, stop);
 }
 
 }  // namespace domicile::site_agent

@@ -6,6 +6,7 @@
 #include "crypto/sha256.h"
 #include "policy/language/parse.h"
 #include "site_agent/egress/agent.h"
+#include "site_agent/egress/wire_words.h"
 
 namespace domicile::site_agent {
 
@@ -17,27 +18,8 @@ constexpr std::uint32_t kProtocol = 1;
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::chrono::seconds kConnectTimeout{20};
 
-std::string Raw(const Digest& digest) { return {digest.bytes.begin(), digest.bytes.end()}; }
-
-StatusOr<std::vector<Digest>> DigestsFrom(
-    const google::protobuf::RepeatedPtrField<std::string>& bytes) {
-  std::vector<Digest> digests;
-  for (const std::string& raw : bytes) {
-    ASSIGN_OR_RETURN(digests.emplace_back(), DigestFromBytes(AsBytes(raw)));
-  }
-  return digests;
-}
-
-// Hands what the stream says to the agent's own thread.
-class Listener final : public wire::ControlListener {
- public:
-  explicit Listener(AgentEvents& events) : events_(events) {}
-  void OnDirective(const v1::Directive& directive) override { events_.Push(directive); }
-  void OnClosed(const Status& why) override { events_.Push(StreamClosed{why}); }
-
- private:
-  AgentEvents& events_;
-};
+// No log could hold a larger number of starts.
+constexpr std::uint64_t kMostStarts = std::uint64_t{1} << 50U;
 
 // The aggregator turned us away: what a person reads, and whether to come back.
 Status GoodbyeStatus(const v1::Goodbye& goodbye) {
@@ -53,14 +35,7 @@ Status GoodbyeStatus(const v1::Goodbye& goodbye) {
 
 }  // namespace
 
-StatusOr<audit::CheckedLeaf> CheckWireLeaf(const v1::LoggedLeaf& leaf,
-                                           const crypto::NoteVerifier& key) {
-  ASSIGN_OR_RETURN(const std::vector<Digest> proof, DigestsFrom(leaf.proof()));
-  return audit::CheckLeaf(
-      {.index = leaf.index(), .leaf = leaf.leaf(), .proof = proof, .head_note = leaf.head()}, key);
-}
-
-Status Agent::RunConnection(const std::stop_token& stop, const std::function<void()>& ready) {
+wire::ClientOptions Agent::OptionsForAggregator() const {
   wire::ClientOptions options;
   options.address = config_.aggregator;
   options.identity = {.key_pem = std::string(identity_.files.tls_key.Text()),
@@ -78,10 +53,15 @@ Status Agent::RunConnection(const std::stop_token& stop, const std::function<voi
   };
   options.transport.window_bytes = config_.window_bytes;
   options.clock = &clock_;
+  return options;
+}
 
+// Connected, hello said.
+StatusOr<std::shared_ptr<Connection>> Agent::Connect(const std::stop_token& stop) {
   auto connection = std::make_shared<Connection>();
-  ASSIGN_OR_RETURN(connection->client, wire::FederationClient::Connect(
-                                           options, {.timeout = kConnectTimeout, .stop = stop}));
+  ASSIGN_OR_RETURN(connection->client,
+                   wire::FederationClient::Connect(OptionsForAggregator(),
+                                                   {.timeout = kConnectTimeout, .stop = stop}));
   const contracts::PeerCheck server = contracts::CheckPeer(
       identity_.roster, connection->client->Server(), crypto::Role::kAggregator);
   if (server.reason != Reason::kNone) {
@@ -92,43 +72,60 @@ Status Agent::RunConnection(const std::stop_token& stop, const std::function<voi
                    crypto::NoteVerifier::Parse(server.entry->log_key));
   ASSIGN_OR_RETURN(const v1::SiteMessage hello, MakeHello());
   events_.Clear();
-  Listener listener(events_);
-  connection->control = connection->client->OpenControl(listener);
-  RETURN_IF_ERROR(connection->control->Send(hello));
+  connection->listener = std::make_unique<EventListener>(events_);
+  connection->control = connection->client->OpenControl(*connection->listener);
+  const Status said = connection->control->Send(hello);
+  if (!said.ok()) {
+    connection->listener->Detach();
+    return said;
+  }
+  return connection;
+}
 
+Status Agent::RunConnection(const std::stop_token& stop, const std::function<void()>& ready) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection, Connect(stop));
   Status ended = OkStatus();
   auto heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
   while (!stop.stop_requested() && ended.ok()) {
-    std::optional<AgentEvent> event = events_.Next(heartbeat, stop);
-    if (!event) {
-      heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
-      if (was_ready_) {
-        ended = SendHeartbeat(*connection);
-      }
-    } else if (auto* closed = std::get_if<StreamClosed>(&*event)) {
-      ended = closed->why.ok() ? Error(StatusCode::kUnavailable, "the connection has ended")
-                               : closed->why;
-    } else if (std::holds_alternative<GrantsChanged>(*event)) {
-      ended = was_ready_ ? AnswerHeld(*connection) : OkStatus();
-    } else if (const auto& directive = std::get<v1::Directive>(*event); directive.has_goodbye()) {
-      ended = GoodbyeStatus(directive.goodbye());
-    } else if (was_ready_) {
-      ended = Handle(directive, *connection);
-    } else if (directive.has_welcome()) {
-      ended = TakeWelcome(directive.welcome(), *connection);
-      if (ended.ok()) {
-        was_ready_ = true;
-        current_.Set(connection);
-        ended = SendHeartbeat(*connection);
-        ready();
-      }
+    if (const std::optional<AgentEvent> event = events_.Next(heartbeat, stop)) {
+      ended = TakeEvent(*event, connection, ready);
     } else {
-      ended = Error(StatusCode::kInvalidArgument, "the aggregator did not say welcome first");
+      heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
+      ended = was_ready_ ? SendHeartbeat(*connection) : OkStatus();
     }
   }
   current_.Set(nullptr);
+  connection->listener->Detach();
   connection->control->Close();
   return ended;
+}
+
+// Anything but OK ends the connection.
+Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connection>& connection,
+                        const std::function<void()>& ready) {
+  if (const auto* closed = std::get_if<StreamClosed>(&event)) {
+    return closed->why.ok() ? Error(StatusCode::kUnavailable, "the connection has ended")
+                            : closed->why;
+  }
+  if (std::holds_alternative<GrantsChanged>(event)) {
+    return was_ready_ ? AnswerHeld(*connection) : OkStatus();
+  }
+  const auto& directive = std::get<v1::Directive>(event);
+  if (directive.has_goodbye()) {
+    return GoodbyeStatus(directive.goodbye());
+  }
+  if (was_ready_) {
+    return Handle(directive, *connection);
+  }
+  if (!directive.has_welcome()) {
+    return Error(StatusCode::kInvalidArgument, "the aggregator did not say welcome first");
+  }
+  RETURN_IF_ERROR(TakeWelcome(directive.welcome(), *connection));
+  was_ready_ = true;
+  current_.Set(connection);
+  RETURN_IF_ERROR(SendHeartbeat(*connection));
+  ready();
+  return OkStatus();
 }
 
 StatusOr<v1::SiteMessage> Agent::MakeHello() {
@@ -163,9 +160,7 @@ StatusOr<v1::SiteMessage> Agent::MakeHello() {
                    books_->With([](SiteStore& store) { return store.Outbox(); }));
   for (const OutboxRow& row : outbox) {
     v1::PendingUpdate* pending = hello->add_pending();
-    pending->mutable_phase()->set_job(row.phase.job.text());
-    pending->mutable_phase()->set_round(row.phase.round);
-    pending->mutable_phase()->set_phase(static_cast<v1::PhaseKind>(row.phase.phase));
+    Fill(*pending->mutable_phase(), row.phase);
     pending->set_digest(Raw(row.digest));
   }
   return message;
@@ -173,48 +168,10 @@ StatusOr<v1::SiteMessage> Agent::MakeHello() {
 
 Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
   Terms& terms = connection.terms;
-  ASSIGN_OR_RETURN(const std::uint64_t greatest,
-                   books_->With([](SiteStore& store) { return store.AggregatorStarts(); }));
-  if (welcome.starts() < greatest) {
-    RETURN_IF_ERROR(books_
-                        ->Append(audit::EventBuilder(audit::EventType::kInstanceConflict)
-                                     .Set("peer", "aggregator/" + terms.aggregator.name)
-                                     .Set("instance", welcome.starts())
-                                     .Set("greatest", greatest)
-                                     .Build())
-                        .status());
-    return Error(StatusCode::kFailedPrecondition,
-                 "this aggregator says it is start " + std::to_string(welcome.starts()) +
-                     ", but start " + std::to_string(greatest) +
-                     " has been seen: an older copy of it is running; nothing is sent");
-  }
+  RETURN_IF_ERROR(TakeStarts(welcome, terms));
   terms.starts = welcome.starts();
-  // A newer roster counts from now on; the keys that were checked at the handshake must still be in
-  // it.
-  ASSIGN_OR_RETURN(terms.roster, contracts::OpenRoster(welcome.roster(), identity_.roster_key,
-                                                       clock_.Now(), identity_.roster.version));
-  const contracts::RosterEntry* site =
-      terms.roster.Find(crypto::Role::kSite, identity_.Name().name);
-  const contracts::RosterEntry* aggregator =
-      terms.roster.Find(crypto::Role::kAggregator, terms.aggregator.name);
-  if (site == nullptr || aggregator == nullptr || *aggregator != terms.aggregator) {
-    return Error(StatusCode::kFailedPrecondition,
-                 "the roster in force does not list this site and this aggregator as they are");
-  }
-  terms.site = *site;
-
-  ASSIGN_OR_RETURN(const std::vector<Digest> consistency, DigestsFrom(welcome.consistency()));
-  RETURN_IF_ERROR(
-      Annotate(books_->WitnessPeerHead(welcome.head(), terms.aggregator_log, consistency).status(),
-               "the aggregator's log is not the one this site has seen"));
-  witnessed_size_ = welcome.witnessed_size();
-  if (witnessed_size_ > 0) {
-    ASSIGN_OR_RETURN(const Digest root, DigestFromBytes(AsBytes(welcome.witnessed_root())));
-    RETURN_IF_ERROR(Annotate(
-        books_->CheckRemembered(witnessed_size_, root),
-        "this site's own log is not the one that was witnessed (a restored backup?); nothing is "
-        "sent until it is recovered"));
-  }
+  RETURN_IF_ERROR(TakeRoster(welcome, terms));
+  RETURN_IF_ERROR(CheckHistories(welcome, terms));
   ASSIGN_OR_RETURN(terms.policies,
                    MeetOnConnect(policies_, welcome.federation_policy(),
                                  welcome.aggregator_policy(), welcome.legal_facts()));
@@ -230,6 +187,63 @@ Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
                    .Set("protocol", welcome.protocol())
                    .Build())
       .status();
+}
+
+Status Agent::TakeStarts(const v1::Welcome& welcome, const Terms& terms) {
+  if (welcome.starts() > kMostStarts) {
+    return Error(StatusCode::kInvalidArgument, "the aggregator's number of starts is absurd");
+  }
+  ASSIGN_OR_RETURN(const std::uint64_t greatest,
+                   books_->With([](SiteStore& store) { return store.AggregatorStarts(); }));
+  if (welcome.starts() >= greatest) {
+    return OkStatus();
+  }
+  RETURN_IF_ERROR(books_
+                      ->Append(audit::EventBuilder(audit::EventType::kInstanceConflict)
+                                   .Set("peer", "aggregator/" + terms.aggregator.name)
+                                   .Set("instance", welcome.starts())
+                                   .Set("greatest", greatest)
+                                   .Build())
+                      .status());
+  return Error(StatusCode::kFailedPrecondition,
+               "this aggregator says it is start " + std::to_string(welcome.starts()) +
+                   ", but start " + std::to_string(greatest) +
+                   " has been seen: an older copy of it is running; nothing is sent");
+}
+
+// A newer roster counts from now on; the keys that were checked at the handshake must still be in
+// it.
+Status Agent::TakeRoster(const v1::Welcome& welcome, Terms& terms) {
+  ASSIGN_OR_RETURN(terms.roster, contracts::OpenRoster(welcome.roster(), identity_.roster_key,
+                                                       clock_.Now(), identity_.roster.version));
+  const contracts::RosterEntry* site =
+      terms.roster.Find(crypto::Role::kSite, identity_.Name().name);
+  const contracts::RosterEntry* aggregator =
+      terms.roster.Find(crypto::Role::kAggregator, terms.aggregator.name);
+  if (site == nullptr || aggregator == nullptr || *aggregator != terms.aggregator) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "the roster in force does not list this site and this aggregator as they are");
+  }
+  terms.site = *site;
+  return OkStatus();
+}
+
+// The aggregator's log goes on from what this site has seen, and this site's from what was
+// witnessed of it.
+Status Agent::CheckHistories(const v1::Welcome& welcome, const Terms& terms) {
+  ASSIGN_OR_RETURN(const std::vector<Digest> consistency, DigestsFrom(welcome.consistency()));
+  RETURN_IF_ERROR(
+      Annotate(books_->WitnessPeerHead(welcome.head(), terms.aggregator_log, consistency).status(),
+               "the aggregator's log is not the one this site has seen"));
+  witnessed_size_ = welcome.witnessed_size();
+  if (witnessed_size_ == 0) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Digest root, DigestFromBytes(AsBytes(welcome.witnessed_root())));
+  return Annotate(
+      books_->CheckRemembered(witnessed_size_, root),
+      "this site's own log is not the one that was witnessed (a restored backup?); nothing is "
+      "sent until it is recovered");
 }
 
 Status Agent::TakeHeads(const v1::Heads& heads, const Terms& terms) {

@@ -37,7 +37,7 @@ constexpr std::string_view kTables = R"sql(
     transfer BLOB NOT NULL, numbers INTEGER NOT NULL, records INTEGER NOT NULL,
     bytes INTEGER NOT NULL, PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
   CREATE TABLE statistics (
-    commitment BLOB NOT NULL, columns BLOB NOT NULL, participants BLOB NOT NULL,
+    commitment BLOB NOT NULL, columns BLOB NOT NULL, question BLOB NOT NULL,
     numbers BLOB NOT NULL, records INTEGER NOT NULL, PRIMARY KEY (commitment, columns))
     STRICT, WITHOUT ROWID;
 )sql";
@@ -191,11 +191,44 @@ StatusOr<std::uint64_t> SiteStore::RunsSince(const DatasetAlias& dataset, WallTi
   return static_cast<std::uint64_t>(count.Int(0));
 }
 
+Status SiteStore::SetTakenModel(const JobRow& before, const Digest& model) {
+  // The first model is where counting begins: commits known by then lie after it.
+  const bool is_first = model == before.base_model;
+  ASSIGN_OR_RETURN(Statement set,
+                   db_->Prepare("UPDATE job SET last_model = ?2, train_commits = train_commits - "
+                                "?3, statistics = statistics AND NOT ?4 WHERE id = ?1"));
+  return set.Bind(1, before.job.text())
+      .Bind(2, ByteSpan(model.bytes))
+      .Bind(3, static_cast<std::int64_t>(is_first ? 0 : before.train_commits))
+      .Bind(4, static_cast<std::int64_t>(!is_first && before.statistics_committed ? 1 : 0))
+      .Run();
+}
+
 StatusOr<bool> SiteStore::AddCommit(const PhaseId& phase, std::uint64_t leaf) {
-  ASSIGN_OR_RETURN(Statement add,
-                   db_->Prepare("INSERT OR IGNORE INTO commit_seen VALUES (?, ?, ?, ?)"));
+  ASSIGN_OR_RETURN(Statement find,
+                   db_->Prepare("SELECT leaf FROM commit_seen WHERE job = ? AND round = ? AND "
+                                "phase = ?"));
+  BindPhase(find, 1, phase);
+  ASSIGN_OR_RETURN(const bool known, find.Step());
+  if (known) {
+    return static_cast<std::uint64_t>(find.Int(0)) == leaf
+               ? StatusOr<bool>(false)
+               : Error(StatusCode::kDataLoss, "the aggregator's log commits a phase twice");
+  }
+  ASSIGN_OR_RETURN(Statement add, db_->Prepare("INSERT INTO commit_seen VALUES (?, ?, ?, ?)"));
   RETURN_IF_ERROR(BindPhase(add, 1, phase).Bind(4, static_cast<std::int64_t>(leaf)).Run());
-  return db_->Changes() > 0;
+  return true;
+}
+
+StatusOr<bool> SiteStore::IsClosed(const PhaseId& phase) {
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db_->Prepare("SELECT 1 FROM commit_seen WHERE job = ?1 AND round = ?2 AND phase = ?3 "
+                   "UNION ALL SELECT 1 FROM release WHERE job = ?1 AND round = ?2 AND phase = ?3 "
+                   "AND NOT EXISTS (SELECT 1 FROM outbox WHERE job = ?1 AND round = ?2 AND "
+                   "phase = ?3)"));
+  BindPhase(find, 1, phase);
+  return find.Step();
 }
 
 StatusOr<std::optional<OutboxRow>> SiteStore::FindOutbox(const PhaseId& phase) {
@@ -282,16 +315,15 @@ Status SiteStore::AddRelease(const DatasetAlias& dataset, const PhaseId& phase,
 
 StatusOr<std::optional<StatisticsRow>> SiteStore::FindStatistics(const Digest& dataset_commitment,
                                                                  const Digest& columns) {
-  ASSIGN_OR_RETURN(Statement find,
-                   db_->Prepare("SELECT participants, numbers, records FROM statistics "
-                                "WHERE commitment = ? AND columns = ?"));
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare("SELECT question, numbers, records FROM statistics "
+                                                "WHERE commitment = ? AND columns = ?"));
   find.Bind(1, ByteSpan(dataset_commitment.bytes)).Bind(2, ByteSpan(columns.bytes));
   ASSIGN_OR_RETURN(const bool found, find.Step());
   if (!found) {
     return std::nullopt;
   }
   StatisticsRow row;
-  ASSIGN_OR_RETURN(row.participants, DigestFromBytes(find.Blob(0)));
+  ASSIGN_OR_RETURN(row.question, DigestFromBytes(find.Blob(0)));
   row.numbers = find.Blob(1);
   row.rows = static_cast<std::uint64_t>(find.Int(2));
   return row;
@@ -302,7 +334,7 @@ Status SiteStore::AddStatistics(const Digest& dataset_commitment, const Digest& 
   ASSIGN_OR_RETURN(Statement add, db_->Prepare("INSERT INTO statistics VALUES (?, ?, ?, ?, ?)"));
   return add.Bind(1, ByteSpan(dataset_commitment.bytes))
       .Bind(2, ByteSpan(columns.bytes))
-      .Bind(3, ByteSpan(row.participants.bytes))
+      .Bind(3, ByteSpan(row.question.bytes))
       .Bind(4, ByteSpan(row.numbers))
       .Bind(5, static_cast<std::int64_t>(row.rows))
       .Run();

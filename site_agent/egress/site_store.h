@@ -60,9 +60,10 @@ struct JobRow {
 
 // Statistics of one dataset version and column set, once released.
 struct StatisticsRow {
-  Digest participants;  // of the sorted list
-  Bytes numbers;        // the section's encoded integers
+  Digest question;  // of its wording: participants, inputs, grid
+  Bytes numbers;    // the section's encoded integers
   std::uint64_t rows = 0;
+  friend bool operator==(const StatisticsRow&, const StatisticsRow&) = default;
 };
 
 // One thread at a time.
@@ -86,8 +87,15 @@ class SiteStore {
   Status AddRun(const JobId& job, const DatasetAlias& dataset, WallTime now);
   // Runs of a dataset begun since `since`, other than of `job`.
   StatusOr<std::uint64_t> RunsSince(const DatasetAlias& dataset, WallTime since, const JobId& job);
-  // Verified outcomes, so that each is applied once. False if it was known.
+  // The model taken in becomes the one that the next is measured from; `before` is what was known
+  // when it was measured. Commits that came in meanwhile are kept.
+  Status SetTakenModel(const JobRow& before, const Digest& model);
+  // Verified outcomes, so that each is applied once. False if it was known. Errors: kDataLoss, the
+  // phase was committed before by another leaf.
   StatusOr<bool> AddCommit(const PhaseId& phase, std::uint64_t leaf);
+  // Whether nothing may be made for this phase any more: its commit is known, or an update was let
+  // through for it once and is not in the outbox now. The gate runs once.
+  StatusOr<bool> IsClosed(const PhaseId& phase);
 
   // ---- outbox ----
   StatusOr<std::optional<OutboxRow>> FindOutbox(const PhaseId& phase);
