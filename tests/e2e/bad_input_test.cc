@@ -231,4 +231,47 @@ TEST_CASE("Bad input: an agent of another federation is not let in and says why 
   CHECK(CountLeaves(*leaves, IsEvent(audit::EventType::kPeerConnected)) == 0);
 }
 
+TEST_CASE("Bad input: the command line says what was wrong, with the right exit code") {
+  const std::string person = Pattern().Folders().OperatorIdentity();
+  const std::string site = Pattern().Folders().Path("sites/budapest/identity");
+  const std::string nobody = "127.0.0.1:1";  // nothing listens on this port
+  struct Command {
+    std::string name;
+    std::vector<std::string> arguments;
+    int code = 0;
+    std::string says;
+  };
+  const Command commands[] = {
+      {"nobody there", {"job", "list", "--aggregator", nobody, "--identity", person}, 3, nobody},
+      {"a site's identity",
+       {"job", "list", "--aggregator", nobody, "--identity", site},
+       3,
+       "is of the site `budapest`"},
+      {"no job file",
+       {"job", "submit", "/no/job.toml", "--aggregator", nobody, "--identity", person},
+       3,
+       "/no/job.toml"},
+      {"no aggregator named", {"job", "list", "--identity", person}, 2, "--aggregator"},
+      {"no log", {"audit", "verify", "/no/agent.db"}, 3, "/no/agent.db"},
+      {"too many rounds", {"demo", "--rounds", "99"}, 2, "--rounds"},
+      {"no such case", {"demo", "--case", "lungs"}, 2, "`lungs`"},
+      {"not a policy",
+       {"policy", "check", Pattern().Folders().Path("ca/roster.pub")},
+       2,
+       "roster.pub:1"},
+  };
+  for (const Command& c : commands) {
+    CAPTURE(c.name);
+    std::vector<std::string> command = {"timeout", "30", ProgramFolder() + "/domicile"};
+    command.insert(command.end(), c.arguments.begin(), c.arguments.end());
+
+    const auto result = RunCommand(command);
+    REQUIRE(result.ok());
+
+    CHECK_MESSAGE(result->code == c.code, result->err);
+    CHECK_MESSAGE(result->err.find(c.says) != std::string::npos, result->err);
+    CHECK(result->out.empty());
+  }
+}
+
 }  // namespace domicile::test
