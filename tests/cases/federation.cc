@@ -1,0 +1,357 @@
+#include "tests/cases/federation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/authority.h"
+#include "cli/connect.h"
+#include "cli/demo/example_dates.h"
+#include "models/safetensors.h"
+#include "tests/support/log_watch.h"
+
+namespace domicile::test {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::string_view kFederation = "cases.example";
+constexpr std::chrono::seconds kReady{60};
+constexpr std::chrono::milliseconds kPoll{5};
+constexpr std::uint64_t kLargestPolicy = std::uint64_t{1} << 20U;
+constexpr int kCertificateDays = 30;
+
+std::string Program(const std::string& name) {
+  return std::string(DOMICILE_BINARY_DIR) + "/bin/" + name;
+}
+
+// In force today, whenever the test runs.
+StatusOr<std::string> PolicyText(const std::string& file) {
+  ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/tests/cases/policies/" + file, kLargestPolicy));
+  return cli::MoveExampleDates(text, SystemClock().Now());
+}
+
+Status Write(const std::string& path, const std::string& text) {
+  return WriteFileDurably(path, AsBytes(text));
+}
+
+Status CopyPolicy(const std::string& file, const std::string& to) {
+  ASSIGN_OR_RETURN(const std::string text, PolicyText(file));
+  return Write(JoinPath(to, file), text);
+}
+
+void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// What a trainer says of itself. A script has no walls; it claims those that agents ask for.
+std::string ScriptOf(const CaseSite& site) {
+  return R"({"trainer":")" + std::string(64, 'a') + R"(","datasets":[{"alias":"numbers",)" +
+         R"("commitment":")" + std::string(64, 'b') + R"("}],"sandbox":["network_namespace",)" +
+         R"("no_new_privileges","landlock","system_calls","no_core_files"],"landlock_abi":3,)" +
+         R"("tasks":)" + site.tasks + "}";
+}
+
+}  // namespace
+
+std::string JobFile(const CaseJob& job) {
+  return "name = \"A case\"\n"
+         "purpose = \"algorithm_testing\"\n"
+         "dataset = \"numbers\"\n"
+         "recipients = [\"sites\", \"operator\"]\n"
+         "[model]\n"
+         "kind = \"raw\"\n"
+         "[[model.tensor]]\n"
+         "name = \"w\"\n"
+         "shape = [" +
+         std::to_string(job.numbers) +
+         "]\n"
+         "[training]\n"
+         "local_steps = 10\n"
+         "batch = 0\n"
+         "[rounds]\n"
+         "count = " +
+         std::to_string(job.rounds) + "\nquorum = " + std::to_string(job.quorum) +
+         "\n"
+         "deadline_seconds = 120\n"
+         "attempts = 1\n"
+         "[update]\n"
+         "view = \"plain\"\n"
+         "weight = \"examples\"\n"
+         "max_weight = 1000\n"
+         "max_sites = 8\n"
+         "clip_l2 = " +
+         job.clip_l2 + "\nscale_bits = " + std::to_string(job.scale_bits) + "\n";
+}
+
+CaseFederation::CaseFederation() {
+  std::error_code error;
+  std::string pattern =
+      (std::filesystem::temp_directory_path(error) / "domicile-case-XXXXXX").string();
+  DOMICILE_CHECK(mkdtemp(pattern.data()) != nullptr);
+  folder_ = pattern;
+}
+
+CaseFederation::~CaseFederation() {
+  agents_.clear();
+  trainers_.clear();
+  aggregator_.reset();
+  if (std::getenv("DOMICILE_KEEP") == nullptr) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+}
+
+StatusOr<std::unique_ptr<CaseFederation>> CaseFederation::Start(std::vector<CaseSite> sites,
+                                                                const std::string& limits) {
+  // Not make_unique: the constructor is private.
+  std::unique_ptr<CaseFederation> made(new CaseFederation());
+  made->sites_ = std::move(sites);
+  RETURN_IF_ERROR(made->MakeIdentities());
+  RETURN_IF_ERROR(made->WriteAggregator(limits));
+  RETURN_IF_ERROR(made->StartPrograms());
+  ASSIGN_OR_RETURN(made->admin_, cli::ConnectAsOperator({.aggregator = made->address_,
+                                                         .identity = made->IdentityOf("operator")},
+                                                        made->clock_));
+  return made;
+}
+
+std::string CaseFederation::Path(std::string_view name) const { return JoinPath(folder_, name); }
+
+std::string CaseFederation::IdentityOf(std::string_view party) const {
+  return Path(std::string(party) + "/identity");
+}
+
+std::string CaseFederation::PolicyOf(std::string_view site) const {
+  return Path(std::string(site) + "/site.policy.toml");
+}
+
+Status CaseFederation::MakeIdentities() {
+  ASSIGN_OR_RETURN(cli::Authority authority,
+                   cli::Authority::Create(Path("ca"), kFederation, std::chrono::days(60),
+                                          clock_.Now(), random_));
+  const auto issue = [&](cli::IssueRequest request, const std::string& party) -> Status {
+    request.days = kCertificateDays;
+    RETURN_IF_ERROR(CreateFolders(Path(party)));
+    return authority.Issue(request, IdentityOf(party), clock_.Now(), random_).status();
+  };
+  cli::IssueRequest aggregator;
+  aggregator.role = crypto::Role::kAggregator;
+  aggregator.name = "main";
+  aggregator.jurisdiction = "IE";
+  aggregator.organisation = "federation-office";
+  aggregator.hosts = {"127.0.0.1"};
+  RETURN_IF_ERROR(issue(aggregator, "aggregator"));
+  cli::IssueRequest person;
+  person.role = crypto::Role::kOperator;
+  person.name = "cases";
+  RETURN_IF_ERROR(issue(person, "operator"));
+  for (const CaseSite& site : sites_) {
+    cli::IssueRequest request;
+    request.role = crypto::Role::kSite;
+    request.name = site.name;
+    request.jurisdiction = site.jurisdiction;
+    request.organisation = "laboratory-" + site.name;
+    RETURN_IF_ERROR(issue(request, site.name));
+    ASSIGN_OR_RETURN(
+        const crypto::NoteVerifier key,
+        cli::MakeApprover("operator-" + site.name, Path(site.name + "/operator.key"), random_));
+    approver_keys_[site.name] = key.Print();
+  }
+  // Everybody gets the roster that lists everybody.
+  std::vector<std::string> parties = {"aggregator", "operator"};
+  for (const CaseSite& site : sites_) {
+    parties.push_back(site.name);
+  }
+  for (const std::string& party : parties) {
+    RETURN_IF_ERROR(Write(JoinPath(IdentityOf(party), "roster.note"), authority.RosterNote()));
+  }
+  return OkStatus();
+}
+
+Status CaseFederation::WriteAggregator(const std::string& limits) const {
+  for (const char* file :
+       {"federation.policy.toml", "aggregator.policy.toml", "legal-facts.toml"}) {
+    RETURN_IF_ERROR(CopyPolicy(file, Path("aggregator")));
+  }
+  return Write(Path("aggregator/aggregator.toml"),
+               "[aggregator]\n"
+               "identity = \"identity\"\n"
+               "state = \"state\"\n"
+               "listen = \"127.0.0.1:0\"\n"
+               "federation_policy = \"federation.policy.toml\"\n"
+               "aggregator_policy = \"aggregator.policy.toml\"\n"
+               "legal_facts = \"legal-facts.toml\"\n" +
+                   (limits.empty() ? "" : "[limits]\n" + limits + "\n"));
+}
+
+Status CaseFederation::WriteSite(const CaseSite& site) const {
+  ASSIGN_OR_RETURN(std::string policy, PolicyText("site.policy.toml"));
+  ReplaceAll(policy, "@SITE@", site.name);
+  ReplaceAll(policy, "@PLACE@", site.jurisdiction);
+  RETURN_IF_ERROR(Write(PolicyOf(site.name), policy));
+  for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
+    RETURN_IF_ERROR(CopyPolicy(file, Path(site.name)));
+  }
+  RETURN_IF_ERROR(CreateFolders(Path(site.name + "/grants")));
+  RETURN_IF_ERROR(CreateFolders(Path(site.name + "/requests")));
+  RETURN_IF_ERROR(Write(Path(site.name + "/script.json"), ScriptOf(site)));
+  return Write(Path(site.name + "/agent.toml"),
+               "[agent]\n"
+               "identity = \"identity\"\n"
+               "state = \"state\"\n"
+               "aggregator = \"" +
+                   address_ +
+                   "\"\n"
+                   "trainer_socket = \"trainer.sock\"\n"
+                   "policy = \"site.policy.toml\"\n"
+                   "federation_policy = "
+                   "\"federation.policy.toml\"\n"
+                   "legal_facts = \"legal-facts.toml\"\n"
+                   "grants = \"grants\"\n"
+                   "requests = \"requests\"\n"
+                   "approvals = 1\n"
+                   "[[approver]]\n"
+                   "role = \"operator\"\n"
+                   "key = \"" +
+                   approver_keys_.at(site.name) + "\"\n");
+}
+
+Status CaseFederation::StartPrograms() {
+  ASSIGN_OR_RETURN(cli::Child aggregator,
+                   cli::Child::Start({Program("domicile-aggregator"), "--config",
+                                      Path("aggregator/aggregator.toml")},
+                                     Path("aggregator/output.log")));
+  aggregator_ = std::move(aggregator);
+  ASSIGN_OR_RETURN(address_, aggregator_->WaitReady(kReady));
+  for (const CaseSite& site : sites_) {
+    RETURN_IF_ERROR(WriteSite(site));
+    if (site.tasks.empty()) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(cli::Child trainer, cli::Child::Start({Program("scripted_trainer"),
+                                                            Path(site.name + "/trainer.sock"),
+                                                            Path(site.name + "/script.json")},
+                                                           Path(site.name + "/trainer.log")));
+    RETURN_IF_ERROR(Annotate(trainer.WaitReady(kReady).status(), "the trainer of " + site.name));
+    trainers_.push_back(std::move(trainer));
+    ASSIGN_OR_RETURN(cli::Child agent, cli::Child::Start({Program("domicile-agent"), "--config",
+                                                          Path(site.name + "/agent.toml")},
+                                                         Path(site.name + "/output.log")));
+    agents_.push_back(std::move(agent));
+  }
+  for (cli::Child& agent : agents_) {
+    RETURN_IF_ERROR(Annotate(agent.WaitReady(kReady).status(), "an agent"));
+  }
+  return OkStatus();
+}
+
+StatusOr<JobId> CaseFederation::Submit(const std::string& job_file) {
+  v1::SubmitJobRequest request;
+  request.set_job_file(job_file);
+  request.set_file_name("job.toml");
+  ASSIGN_OR_RETURN(const v1::SubmitJobResponse submitted, admin_->SubmitJob(request));
+  return JobId::Parse(submitted.job());
+}
+
+Status CaseFederation::Approve(const JobId& job) {
+  for (const CaseSite& site : sites_) {
+    if (site.tasks.empty()) {
+      continue;
+    }
+    // The state says so only when the request, which is written first, is there.
+    RETURN_IF_ERROR(Annotate(WaitUntil(job,
+                                       [&](const v1::ShowJobResponse& shown) {
+                                         return ReasonAt(shown, site.name) ==
+                                                policy::Reason::kApprovalMissing;
+                                       })
+                                 .status(),
+                             "the request of " + site.name));
+    const std::string request = Path(site.name + "/requests/" + job.text());
+    RETURN_IF_ERROR(
+        cli::RunToEnd({Program("domicile"), "job", "approve", "--request", request + ".request",
+                       "--plan", request + ".plan.json", "--key", Path(site.name + "/operator.key"),
+                       "-o", Path(site.name + "/grants/" + job.text() + ".grant")},
+                      Path(site.name + "/approve.log"))
+            .status());
+  }
+  return OkStatus();
+}
+
+StatusOr<v1::ShowJobResponse> CaseFederation::WaitUntil(const JobId& job, const JobTest& test) {
+  const auto until = steady_clock::now() + kSoon;
+  while (true) {
+    ASSIGN_OR_RETURN(v1::ShowJobResponse shown, admin_->ShowJob(job.text()));
+    if (test(shown)) {
+      return shown;
+    }
+    if (steady_clock::now() >= until) {
+      shown.clear_plan();
+      return Error(StatusCode::kDeadlineExceeded, "still: " + shown.ShortDebugString());
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+StatusOr<v1::ShowJobResponse> CaseFederation::WaitForEnd(const JobId& job) {
+  return WaitUntil(job, [](const v1::ShowJobResponse& shown) {
+    return shown.summary().state() == v1::JOB_STATE_DONE ||
+           shown.summary().state() == v1::JOB_STATE_FAILED ||
+           shown.summary().state() == v1::JOB_STATE_CANCELLED;
+  });
+}
+
+StatusOr<std::vector<float>> CaseFederation::Model(const JobId& job, std::uint32_t round) {
+  Bytes bytes;
+  const wire::ByteSink sink = [&bytes](ByteSpan data) {
+    bytes.insert(bytes.end(), data.begin(), data.end());
+    return OkStatus();
+  };
+  ASSIGN_OR_RETURN(const auto fetched,
+                   admin_->FetchModel(job.text(), round, sink, {.timeout = kReady, .stop = {}}));
+  if (const auto* refusal = std::get_if<v1::Refusal>(&fetched)) {
+    return Error(StatusCode::kPermissionDenied, refusal->ShortDebugString());
+  }
+  ASSIGN_OR_RETURN(std::vector<models::NamedTensor> tensors, models::ParseSafetensors(bytes));
+  if (tensors.size() != 1 || tensors[0].name != "w") {
+    return Error(StatusCode::kDataLoss, "the model has other tensors than the plan");
+  }
+  return std::move(tensors[0].values);
+}
+
+StatusOr<std::vector<audit::Leaf>> CaseFederation::Leaves(std::string_view party) const {
+  return ReadLeaves(Path(party == "aggregator" ? "aggregator/state/aggregator.db"
+                                               : std::string(party) + "/state/agent.db"));
+}
+
+std::size_t Count(const std::vector<audit::Leaf>& leaves, audit::EventType type,
+                  const Fields& fields) {
+  return CountLeaves(leaves, [&](const audit::Leaf& leaf) {
+    return leaf.event.type() == type &&
+           std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
+             return leaf.event.Text(field.first) == field.second;
+           });
+  });
+}
+
+policy::Reason ReasonAt(const v1::ShowJobResponse& job, std::string_view site) {
+  for (const v1::SiteState& state : job.sites()) {
+    if (state.site() == site) {
+      return policy::ReasonFromNumber(state.reason()).value_or(policy::Reason::kMalformed);
+    }
+  }
+  return policy::Reason::kNone;
+}
+
+}  // namespace domicile::test
