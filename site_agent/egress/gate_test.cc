@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "site_agent/egress/testing.h"
+#include "site_agent/egress/testing_gate.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -13,53 +14,16 @@ using contracts::PhaseKind;
 using policy::Reason;
 using policy::Result;
 
-const WallTime kNow = Must(ParseTime("2026-12-01T09:00:00Z"));
-
-StatusOr<OwnPolicies> Read(const std::string& site, const std::string& place) {
-  return ReadOwnPolicies(kHeart + "site." + site + ".policy.toml",
-                         kHeart + "federation.policy.toml", kHeart + "legal-facts.toml", place);
-}
-
-ForcedPolicies Forced() {
-  return Must(MeetOnConnect(Must(Read("budapest", "HU")), HeartText("federation.policy.toml"),
-                            HeartText("aggregator.policy.toml"), HeartText("legal-facts.toml")));
-}
-
-contracts::RosterEntry Entry(crypto::Role role, const std::string& name, const std::string& place,
-                             const std::string& organisation) {
-  return {.role = role,
-          .name = name,
-          .jurisdiction = place,
-          .control_jurisdictions = {place},
-          .organisation = organisation,
-          .tls_keys = {},
-          .log_key = {}};
-}
-
-JobBorder Border() {
-  JobBorder border;
-  border.aggregator = Entry(crypto::Role::kAggregator, "main", "IE", "federation-office");
-  border.site = Entry(crypto::Role::kSite, "budapest", "HU", "hungarian-institute-of-cardiology");
-  border.roster.entries = {
-      border.aggregator, border.site,
-      Entry(crypto::Role::kSite, "cleveland", "US-OH", "cleveland-clinic"),
-      Entry(crypto::Role::kSite, "zurich-basel", "CH", "university-hospitals-zurich-basel")};
-  border.approvals = {{.role = policy::ApprovalRole::kOperator, .count = 1}};
-  border.sandbox = policy::SandboxNetwork::kNone;
-  border.runs_today = 1;
-  return border;
-}
-
 constexpr UpdateFacts kTrained = {
     .phase = PhaseKind::kTrain, .bytes = 512, .numbers = 17, .records = 196};
 
 TEST_CASE("Gate: the demo's plan is allowed at every point, with the policy's obligations") {
-  const ForcedPolicies policies = Forced();
+  const ForcedPolicies policies = HeartPolicies();
   const contracts::Plan plan = HeartPlan();
 
-  const Decided offer = DecideOffer(policies, plan, Border(), kNow);
-  const Decided open = DecideDataOpen(policies, plan, Border(), kNow);
-  const Decided egress = DecideEgress(policies, plan, Border(), kTrained, kNow);
+  const Decided offer = DecideOffer(policies, plan, HeartBorder(), kPolicyNow);
+  const Decided open = DecideDataOpen(policies, plan, HeartBorder(), kPolicyNow);
+  const Decided egress = DecideEgress(policies, plan, HeartBorder(), kTrained, kPolicyNow);
 
   CAPTURE(policy::Code(offer.decision.Why()));
   CHECK(offer.Allowed());
@@ -98,14 +62,14 @@ TEST_CASE("Gate: near misses are not allowed, at the offer and when data are ope
        },
        Reason::kControl},
   };
-  const ForcedPolicies policies = Forced();
+  const ForcedPolicies policies = HeartPolicies();
   for (const Case& c : cases) {
     CAPTURE(c.name);
     contracts::Plan plan = HeartPlan();
-    JobBorder border = Border();
+    JobBorder border = HeartBorder();
     c.change(plan, border);
-    for (const Decided& decided : {DecideOffer(policies, plan, border, kNow),
-                                   DecideDataOpen(policies, plan, border, kNow)}) {
+    for (const Decided& decided : {DecideOffer(policies, plan, border, kPolicyNow),
+                                   DecideDataOpen(policies, plan, border, kPolicyNow)}) {
       CHECK(decided.decision.result == Result::kDeny);
       CHECK(decided.decision.Why() == c.want);
       CHECK(decided.record.result == "deny");
@@ -115,19 +79,20 @@ TEST_CASE("Gate: near misses are not allowed, at the offer and when data are ope
 }
 
 TEST_CASE("Gate: without an approval the offer is held and no data are opened") {
-  JobBorder border = Border();
+  JobBorder border = HeartBorder();
   border.approvals.clear();
 
-  CHECK(DecideOffer(Forced(), HeartPlan(), border, kNow).decision.result == Result::kHold);
-  CHECK_FALSE(DecideDataOpen(Forced(), HeartPlan(), border, kNow).Allowed());
-  CHECK_FALSE(DecideEgress(Forced(), HeartPlan(), border, kTrained, kNow).Allowed());
+  CHECK(DecideOffer(HeartPolicies(), HeartPlan(), border, kPolicyNow).decision.result ==
+        Result::kHold);
+  CHECK_FALSE(DecideDataOpen(HeartPolicies(), HeartPlan(), border, kPolicyNow).Allowed());
+  CHECK_FALSE(DecideEgress(HeartPolicies(), HeartPlan(), border, kTrained, kPolicyNow).Allowed());
 }
 
 TEST_CASE("Gate: without all of the trainer's walls no data are opened") {
-  JobBorder border = Border();
+  JobBorder border = HeartBorder();
   border.sandbox = policy::SandboxNetwork::kUnset;
 
-  const Decided decided = DecideDataOpen(Forced(), HeartPlan(), border, kNow);
+  const Decided decided = DecideDataOpen(HeartPolicies(), HeartPlan(), border, kPolicyNow);
 
   CHECK_FALSE(decided.Allowed());
   CHECK(decided.decision.Why() == Reason::kSandboxMissing);
@@ -158,9 +123,9 @@ TEST_CASE("Gate: the real bytes are decided on") {
   for (const Case& c : cases) {
     CAPTURE(c.name);
     UpdateFacts update = kTrained;
-    JobBorder border = Border();
+    JobBorder border = HeartBorder();
     c.change(update, border);
-    const Decided decided = DecideEgress(Forced(), HeartPlan(), border, update, kNow);
+    const Decided decided = DecideEgress(HeartPolicies(), HeartPlan(), border, update, kPolicyNow);
     CHECK(decided.decision.Why() == c.want);
     CHECK(decided.decision.permit.has_value() == (c.want == Reason::kPermitted));
   }
@@ -172,7 +137,7 @@ TEST_CASE(
   plan.update.clip_l2 = 100;
   plan.rounds.quorum = 1;
 
-  const Decided decided = DecideDataOpen(Forced(), plan, Border(), kNow);
+  const Decided decided = DecideDataOpen(HeartPolicies(), plan, HeartBorder(), kPolicyNow);
 
   CHECK(decided.Allowed());
   CHECK(decided.decision.obligations.clip_l2 == 4.0);
@@ -181,12 +146,12 @@ TEST_CASE(
 
 TEST_CASE("Gate: policies run out") {
   const WallTime later = Must(ParseTime("2027-11-01T00:00:00Z"));
-  CHECK(DecideEgress(Forced(), HeartPlan(), Border(), kTrained, later).decision.Why() ==
+  CHECK(DecideEgress(HeartPolicies(), HeartPlan(), HeartBorder(), kTrained, later).decision.Why() ==
         Reason::kPolicyExpired);
 }
 
 TEST_CASE("MeetOnConnect: another copy of what both must hold is refused by its name") {
-  const OwnPolicies own = Must(Read("budapest", "HU"));
+  const OwnPolicies own = Must(ReadHeart("budapest", "HU"));
   const std::string federation = HeartText("federation.policy.toml");
   const std::string aggregator = HeartText("aggregator.policy.toml");
   const std::string facts = HeartText("legal-facts.toml");
@@ -202,10 +167,10 @@ TEST_CASE("MeetOnConnect: another copy of what both must hold is refused by its 
 }
 
 TEST_CASE("ReadOwnPolicies: a policy for another place than the certificate's is refused") {
-  CHECK(Read("budapest", "HU").ok());
-  CHECK(Read("budapest", "DE").status().code() == StatusCode::kInvalidArgument);
-  CHECK(Read("budapest", "").status().code() == StatusCode::kInvalidArgument);
-  CHECK(Read("nowhere", "HU").status().code() == StatusCode::kNotFound);
+  CHECK(ReadHeart("budapest", "HU").ok());
+  CHECK(ReadHeart("budapest", "DE").status().code() == StatusCode::kInvalidArgument);
+  CHECK(ReadHeart("budapest", "").status().code() == StatusCode::kInvalidArgument);
+  CHECK(ReadHeart("nowhere", "HU").status().code() == StatusCode::kNotFound);
 }
 
 }  // namespace

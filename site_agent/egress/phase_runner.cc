@@ -161,51 +161,51 @@ void PhaseRunner::Run(const std::stop_token& stop) {
 }
 
 Reason PhaseRunner::Work(const OpenedPhase& phase, const std::stop_token& stop) {
-  const std::shared_ptr<Connection> connection = site_.current.Find();
-  if (!connection) {
-    return Reason::kConnectionLost;
-  }
-  StatusOr<std::optional<OutboxRow>> stored =
-      site_.books.With([&](SiteStore& store) { return store.FindOutbox(phase.id); });
-  Reason reason = Reason::kLogUnavailable;
-  if (const StatusOr<bool> closed =
-          site_.books.With([&](SiteStore& store) { return store.IsClosed(phase.id); });
-      closed.ok() && *closed) {
-    return Reason::kStaleRound;  // nothing is trained for what may not leave
-  }
-  if (stored.ok() && !*stored) {
-    std::variant<OutboxRow, Reason> made = Produce(phase, connection, stop);
-    if (const auto* why = std::get_if<Reason>(&made)) {
-      reason = *why;
-    } else {
-      *stored = std::get<OutboxRow>(std::move(made));
-    }
-  }
-  if (stored.ok() && *stored) {
-    // Perhaps of a newer epoch, or on a newer connection, than when the work began.
-    OpenedPhase now = phase;
-    {
-      const MutexLock lock(mutex_);
-      if (phase_ && phase_->id == phase.id) {
-        now = *phase_;
-      }
-    }
-    const std::shared_ptr<Connection> current = site_.current.Find();
-    if (!current) {
-      return Reason::kConnectionLost;
-    }
-    reason = Submit(now, **stored, *current, stop);
-  }
+  const Reason reason = MakeAndSend(phase, stop);
   if (reason != Reason::kNone && !IsTransient(reason) && !stop.stop_requested()) {
     LogWarning("round " + std::to_string(phase.id.round) + " of job `" + phase.id.job.text() +
                "`: " + std::string(policy::Code(reason)) + ", " +
                std::string(policy::Explain(reason)));
     if (const std::shared_ptr<Connection> current = site_.current.Find()) {
-      current->control->Send(DeclinePhase(phase.id, phase.epoch, reason))
-          .IgnoreError();  // the deadline says it too
+      // Not sent is no harm: the deadline says it too.
+      current->control->Send(DeclinePhase(phase.id, phase.epoch, reason)).IgnoreError();
     }
   }
   return reason;
+}
+
+Reason PhaseRunner::MakeAndSend(const OpenedPhase& phase, const std::stop_token& stop) {
+  const std::shared_ptr<Connection> connection = site_.current.Find();
+  if (!connection) {
+    return Reason::kConnectionLost;
+  }
+  const StatusOr<bool> closed =
+      site_.books.With([&](SiteStore& store) { return store.IsClosed(phase.id); });
+  StatusOr<std::optional<OutboxRow>> stored =
+      site_.books.With([&](SiteStore& store) { return store.FindOutbox(phase.id); });
+  if (!closed.ok() || !stored.ok()) {
+    return Reason::kLogUnavailable;
+  }
+  if (*closed) {
+    return Reason::kStaleRound;  // nothing is trained for what may not leave
+  }
+  if (!*stored) {
+    std::variant<OutboxRow, Reason> made = Produce(phase, connection, stop);
+    if (const auto* why = std::get_if<Reason>(&made)) {
+      return *why;
+    }
+    *stored = std::get<OutboxRow>(std::move(made));
+  }
+  // Perhaps of a newer epoch, or on a newer connection, than when the work began.
+  OpenedPhase now = phase;
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ && phase_->id == phase.id) {
+      now = *phase_;
+    }
+  }
+  const std::shared_ptr<Connection> current = site_.current.Find();
+  return current ? Submit(now, **stored, *current, stop) : Reason::kConnectionLost;
 }
 
 Status PhaseRunner::LogDenied(const OpenedPhase& phase, const contracts::Plan& plan,

@@ -87,6 +87,7 @@ class PhaseRunner {
   void Run(const std::stop_token& stop);
   // One pass of work for the phase as it is now: why it cannot go on, or kNone.
   policy::Reason Work(const OpenedPhase& phase, const std::stop_token& stop);
+  policy::Reason MakeAndSend(const OpenedPhase& phase, const std::stop_token& stop);
 
   // produce.cc: from the model to the outbox
   std::variant<OutboxRow, policy::Reason> Produce(const OpenedPhase& phase,

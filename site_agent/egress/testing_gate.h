@@ -1,0 +1,51 @@
+// The heart example's policies and parties, for tests of the gate and of what asks it.
+#pragma once
+
+#include <string>
+
+#include "site_agent/egress/gate.h"
+#include "site_agent/egress/testing.h"
+
+namespace domicile::site_agent {
+
+inline const WallTime kPolicyNow = Must(ParseTime("2026-12-01T09:00:00Z"));
+
+inline StatusOr<OwnPolicies> ReadHeart(const std::string& site, const std::string& place) {
+  return ReadOwnPolicies(kHeart + "site." + site + ".policy.toml",
+                         kHeart + "federation.policy.toml", kHeart + "legal-facts.toml", place);
+}
+
+inline ForcedPolicies HeartPolicies() {
+  return Must(MeetOnConnect(Must(ReadHeart("budapest", "HU")), HeartText("federation.policy.toml"),
+                            HeartText("aggregator.policy.toml"), HeartText("legal-facts.toml")));
+}
+
+inline contracts::RosterEntry RosterEntryOf(crypto::Role role, const std::string& name,
+                                            const std::string& place,
+                                            const std::string& organisation) {
+  return {.role = role,
+          .name = name,
+          .jurisdiction = place,
+          .control_jurisdictions = {place},
+          .organisation = organisation,
+          .tls_keys = {},
+          .log_key = {}};
+}
+
+inline JobBorder HeartBorder() {
+  JobBorder border;
+  border.aggregator = RosterEntryOf(crypto::Role::kAggregator, "main", "IE", "federation-office");
+  border.site =
+      RosterEntryOf(crypto::Role::kSite, "budapest", "HU", "hungarian-institute-of-cardiology");
+  border.roster.entries = {
+      border.aggregator, border.site,
+      RosterEntryOf(crypto::Role::kSite, "cleveland", "US-OH", "cleveland-clinic"),
+      RosterEntryOf(crypto::Role::kSite, "zurich-basel", "CH",
+                    "university-hospitals-zurich-basel")};
+  border.approvals = {{.role = policy::ApprovalRole::kOperator, .count = 1}};
+  border.sandbox = policy::SandboxNetwork::kNone;
+  border.runs_today = 1;
+  return border;
+}
+
+}  // namespace domicile::site_agent
