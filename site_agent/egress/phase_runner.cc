@@ -125,6 +125,8 @@ void PhaseRunner::Begin(OpenedPhase phase) {
 void PhaseRunner::Cancel(const JobId& job) {
   const MutexLock lock(mutex_);
   if (phase_ && phase_->id.job == job) {
+    // The job may have ended by the very update whose receipt is on its way.
+    changed_.wait_for(mutex_, kReceiptGrace, [this] { return !sending_; });
     phase_.reset();
     thread_.request_stop();
     changed_.notify_all();
