@@ -162,10 +162,11 @@ StatusOr<std::string> FrameSocket::ReadText(std::uint32_t bytes) {
 
 StatusOr<Bytes> FrameSocket::ReadPayload(std::uint64_t bytes) {
   Bytes payload;
+  // Addresses for all of it, which costs nothing until a page is touched: growing would copy.
+  payload.reserve(bytes);
   while (payload.size() < bytes) {
     const std::size_t have = payload.size();
-    const auto step = static_cast<std::size_t>(
-        std::min<std::uint64_t>(bytes - have, std::max(kReadBlock, have / 2)));
+    const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - have, kReadBlock));
     payload.resize(have + step);
     RETURN_IF_ERROR(ReadExactly(payload.data() + have, step));
   }

@@ -82,10 +82,7 @@ Json FailedJson(const FailedMessage& failed) {
                     {"rows_refused", failed.rows_refused}};
 }
 
-Bytes ResultPayload(const ResultMessage& result) {
-  if (result.phase == contracts::PhaseKind::kTrain) {
-    return result.tensors;
-  }
+Bytes ArraysPayload(const ResultMessage& result) {
   Bytes payload;
   for (const NamedIntegers& array : result.arrays) {
     for (const std::int64_t value : array.values) {
@@ -128,11 +125,17 @@ Bytes EncodeFrame(const TrainerMessage& message) {
                      },
                  },
                  message);
-  Bytes payload;
+  Bytes numbers;
+  ByteSpan payload;
   if (const auto* task = std::get_if<TaskMessage>(&message)) {
     payload = task->model_file;
   } else if (const auto* result = std::get_if<ResultMessage>(&message)) {
-    payload = ResultPayload(*result);
+    if (result->phase == contracts::PhaseKind::kTrain) {
+      payload = result->tensors;
+    } else {
+      numbers = ArraysPayload(*result);
+      payload = numbers;
+    }
   }
   const std::string text = PrintJson(json);
   DOMICILE_CHECK(text.size() <= kMaxMessageJson);
