@@ -36,26 +36,6 @@ bool IsNormalisation(const models::NamedTensor& tensor) {
   return tensor.name == kMeanTensor || tensor.name == kDeviationTensor;
 }
 
-// The weights of a model file as one vector, in file order, which is the plan's.
-std::vector<float> Flatten(const std::vector<models::NamedTensor>& model) {
-  std::vector<float> weights;
-  for (const models::NamedTensor& tensor : model) {
-    if (!IsNormalisation(tensor)) {
-      weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-    }
-  }
-  return weights;
-}
-
-void Unflatten(std::span<const float> weights, std::vector<models::NamedTensor>& model) {
-  for (models::NamedTensor& tensor : model) {
-    if (!IsNormalisation(tensor)) {
-      std::copy_n(weights.begin(), tensor.values.size(), tensor.values.begin());
-      weights = weights.subspan(tensor.values.size());
-    }
-  }
-}
-
 void SetConstants(std::string_view name, const std::vector<double>& values,
                   std::vector<models::NamedTensor>& model) {
   for (models::NamedTensor& tensor : model) {
@@ -304,17 +284,30 @@ StatusOr<std::variant<PhaseResult, Reason>> PhaseSum::FinishStatistics(
 StatusOr<std::variant<PhaseResult, Reason>> PhaseSum::FinishTrain(
     const Plan& plan, std::vector<models::NamedTensor> model) const {
   const updates::ExactSum& sum = sums_.at(Section::kDelta);
-  std::vector<float> weights = Flatten(model);
-  const Status averaged = updates::FedAvg(sum.Plan(), weights, sum.Levels(), sum.TotalWeight(),
-                                          plan.update.server_learning_rate, weights);
-  if (averaged.code() == StatusCode::kFailedPrecondition) {
-    return Reason::kNoExamplesAnywhere;
+  // In place, tensor by tensor, in the order of the file, which is the plan's.
+  std::span<const std::int64_t> levels = sum.Levels();
+  for (models::NamedTensor& tensor : model) {
+    if (IsNormalisation(tensor)) {
+      continue;
+    }
+    if (tensor.values.size() > levels.size()) {
+      return Error(StatusCode::kDataLoss, "the model has more weights than the plan");
+    }
+    const Status averaged =
+        updates::FedAvg(sum.Plan(), tensor.values, levels.first(tensor.values.size()),
+                        sum.TotalWeight(), plan.update.server_learning_rate, tensor.values);
+    if (averaged.code() == StatusCode::kFailedPrecondition) {
+      return Reason::kNoExamplesAnywhere;
+    }
+    if (averaged.code() == StatusCode::kOutOfRange) {
+      return Reason::kResultNotFinite;
+    }
+    RETURN_IF_ERROR(averaged);
+    levels = levels.subspan(tensor.values.size());
   }
-  if (averaged.code() == StatusCode::kOutOfRange) {
-    return Reason::kResultNotFinite;
+  if (!levels.empty()) {
+    return Error(StatusCode::kDataLoss, "the model has fewer weights than the plan");
   }
-  RETURN_IF_ERROR(averaged);
-  Unflatten(weights, model);
   PhaseResult result;
   result.model = models::PrintSafetensors(model);
   ASSIGN_OR_RETURN(result.metrics, PoolMetrics());
