@@ -110,6 +110,13 @@ StatusOr<Watched> Watch(wire::AdminClient& client, const std::string& job,
   const auto on_event = [&](const v1::WatchJobResponse& event) {
     watched.summary = event.summary();
     const std::uint32_t done = watched.summary.rounds_committed();
+    // A site that left would be waited for until the deadline of the phase.
+    for (const v1::SiteState& site : event.sites()) {
+      if (!site.connected() && watched.summary.state() == v1::JOB_STATE_RUNNING) {
+        failed = Error(StatusCode::kUnavailable, "site `" + site.site() + "` is not connected");
+        return false;
+      }
+    }
     const bool is_first = done >= 1 && watched.first_rounds == 0;
     const bool is_last = done == watched.summary.rounds_planned() && watched.last.All() == 0;
     if (watched.summary.state() == v1::JOB_STATE_WAITING) {
