@@ -106,7 +106,9 @@ int Main(int argc, char** argv) {
     return 0;
   }
   std::cerr << "domicile-agent: " << Message(done) << "\n";
-  return done.code() == StatusCode::kInvalidArgument ? 2 : 3;
+  const bool wrong_input =
+      done.code() == StatusCode::kInvalidArgument || done.code() == StatusCode::kUnauthenticated;
+  return wrong_input ? 2 : 3;
 }
 
 }  // namespace

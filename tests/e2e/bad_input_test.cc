@@ -73,7 +73,7 @@ struct Case {
   std::string says;  // part of the sentence
 };
 
-std::vector<Case> Cases() {
+std::vector<Case> WrongFiles() {
   return {
       {"aggregator, unknown key", "domicile-aggregator", kAggregatorConfig,
        [](const Copy& copy) { copy.Change(kAggregatorConfig, "listen =", "listn ="); }, 2,
@@ -104,11 +104,21 @@ std::vector<Case> Cases() {
          REQUIRE(RemoveFile(copy.In("sites/budapest/data/dataset.toml")).ok());
        },
        2, "dataset.toml"},
+  };
+}
+
+std::vector<Case> WrongParties() {
+  return {
       {"aggregator with a site's identity", "domicile-aggregator", kAggregatorConfig,
        [](const Copy& copy) {
          copy.Change(kAggregatorConfig, "\"identity\"", "\"../sites/budapest/identity\"");
        },
        2, "is of the site `budapest`"},
+      {"agent with the aggregator's identity", "domicile-agent", kAgentConfig,
+       [](const Copy& copy) {
+         copy.Change(kAgentConfig, "\"identity\"", "\"../../aggregator/identity\"");
+       },
+       2, "is of the aggregator `main`"},
       {"agent with another site's identity", "domicile-agent", kAgentConfig,
        [](const Copy& copy) {
          copy.Change(kAgentConfig, "\"identity\"", "\"../cleveland/identity\"");
@@ -146,7 +156,10 @@ std::size_t Sentences(const std::string& err, const std::string& program) {
 }  // namespace
 
 TEST_CASE("Bad input: one sentence, the right exit code, and nothing is changed") {
-  for (const Case& c : Cases()) {
+  std::vector<Case> cases = WrongFiles();
+  const std::vector<Case> parties = WrongParties();
+  cases.insert(cases.end(), parties.begin(), parties.end());
+  for (const Case& c : cases) {
     CAPTURE(c.name);
     const Copy copy;
     c.wrong(copy);
