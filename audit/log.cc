@@ -316,12 +316,16 @@ StatusOr<std::uint64_t> Log::Append(const Event& event) {
   // A leaf without its subtree rows would spoil every later proof, so the few rows are one
   // savepoint even where the caller goes on after an error, or has no transaction.
   RETURN_IF_ERROR(s.db->Execute("SAVEPOINT log_append"));
-  const Status inserted = s.Insert(frame.seq, bytes);
+  Status inserted = s.Insert(frame.seq, bytes);
+  if (inserted.ok()) {
+    // Without a transaction around it this is a commit, and where a full disk shows: it must not
+    // leave the savepoint open, or nothing could be written ever after.
+    inserted = s.db->Execute("RELEASE log_append");
+  }
   if (!inserted.ok()) {
     RETURN_IF_ERROR(s.db->Execute("ROLLBACK TO log_append; RELEASE log_append"));
     return Annotate(inserted, "appending to the log");
   }
-  RETURN_IF_ERROR(s.db->Execute("RELEASE log_append"));
   s.last_time = frame.time;
   return frame.seq;
 }
