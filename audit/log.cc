@@ -323,7 +323,11 @@ StatusOr<std::uint64_t> Log::Append(const Event& event) {
     inserted = s.db->Execute("RELEASE log_append");
   }
   if (!inserted.ok()) {
-    RETURN_IF_ERROR(s.db->Execute("ROLLBACK TO log_append; RELEASE log_append"));
+    // Where no page could be had, SQLite has rolled back everything by itself, the caller's
+    // transaction too; its Commit fails.
+    if (s.db->InTransaction()) {
+      RETURN_IF_ERROR(s.db->Execute("ROLLBACK TO log_append; RELEASE log_append"));
+    }
     return Annotate(inserted, "appending to the log");
   }
   s.last_time = frame.time;
