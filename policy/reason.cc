@@ -95,6 +95,50 @@ constexpr std::array kEntries = {
           "single contributions."},
     Entry{Reason::kLimitMetrics, "LIMIT-METRICS",
           "The update carries more metrics than the policy allows."},
+    Entry{Reason::kLegalFactsDigest, "LEGAL-FACTS-DIGEST",
+          "A policy was written for other legal facts than those in force; have it read against "
+          "the new facts and issue it again."},
+    Entry{Reason::kLocationEvidence, "LOCATION-EVIDENCE",
+          "The place of a party is known less surely than the policy asks for."},
+    Entry{Reason::kDerogation, "DEROGATION",
+          "Only a derogation for single cases is stated for this border, and the policy does not "
+          "let those count."},
+    Entry{Reason::kLimitEpsilon, "LIMIT-EPSILON",
+          "The privacy budget does not cover it: epsilon or delta would be more than the policy "
+          "allows, or is not known."},
+    Entry{Reason::kDpUnit, "DP-UNIT",
+          "Differential privacy would hide less than the unit that the policy asks for."},
+    Entry{Reason::kRetention, "RETENTION",
+          "A party keeps logs for a shorter time, or updates or models for a longer time, than the "
+          "policy allows, or does not say for how long."},
+    Entry{Reason::kWitnesses, "WITNESSES",
+          "Fewer witnesses have signed the head of the log than the policy asks for."},
+    Entry{Reason::kTransit, "TRANSIT", "The bytes would pass through a place that no rule allows."},
+    Entry{Reason::kPurposeProhibited, "PURPOSE-PROHIBITED",
+          "The purpose is one that a policy forbids by name; no allow lifts that."},
+    Entry{Reason::kNegativeList, "NEGATIVE-LIST",
+          "A negative list of the law forbids transfers to this place, whatever is stated."},
+    Entry{Reason::kExportSubjects, "EXPORT-SUBJECTS",
+          "More people's data would leave within a year than the policy allows, or it is not known "
+          "how many."},
+    Entry{Reason::kSampling, "SAMPLING",
+          "The policy asks for batches drawn by the agent, and the plan draws them otherwise."},
+    Entry{Reason::kEdpbUseCase7, "EDPB-UC7",
+          "Somebody in a country without an adequacy decision would look at readable data, for "
+          "which the EDPB knows no effective measure; let only sums be seen, or look from an "
+          "adequate country."},
+    Entry{Reason::kSubjectsThreshold, "SUBJECTS-THRESHOLD",
+          "From so many people on, the law lets only certain grounds count for this border, and "
+          "the stated one is not among them; it may also not be known how many people there are."},
+    Entry{
+        Reason::kPolicySignature, "POLICY-SIGNATURE",
+        "The policy or the legal facts are not signed by enough of the keys this program trusts."},
+    Entry{Reason::kPolicyRollback, "POLICY-ROLLBACK",
+          "The policy is an older version than one already seen, or another text of the same "
+          "version."},
+    Entry{Reason::kPolicyCooldown, "POLICY-COOLDOWN",
+          "The policy allows more than the one before and is still in its cool-down; the one "
+          "before stays in force."},
     Entry{Reason::kGrantSignature, "GRANT-SIGNATURE",
           "The grant is not signed by enough of the keys this program trusts."},
     Entry{Reason::kGrantExpired, "GRANT-EXPIRED",
@@ -106,6 +150,8 @@ constexpr std::array kEntries = {
           "The grant is for another dataset, or for another content of it."},
     Entry{Reason::kGrantPolicy, "GRANT-POLICY",
           "The grant was given under another effective policy; approve the job again."},
+    Entry{Reason::kApprovalExpired, "APPROVAL-EXPIRED",
+          "An approval is older than the policy lets one count; a person must approve again."},
     Entry{Reason::kModelDigest, "MODEL-DIGEST",
           "The model received has not the digest that was announced."},
     Entry{Reason::kModelJump, "MODEL-JUMP",

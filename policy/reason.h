@@ -52,6 +52,23 @@ enum class Reason : std::uint16_t {
   kOutputForbidden = 36,
   kSecureAggregationRequired = 37,
   kLimitMetrics = 38,
+  kLegalFactsDigest = 39,
+  kLocationEvidence = 40,
+  kDerogation = 41,
+  kLimitEpsilon = 42,
+  kDpUnit = 43,
+  kRetention = 44,
+  kWitnesses = 45,
+  kTransit = 46,
+  kPurposeProhibited = 47,
+  kNegativeList = 48,
+  kExportSubjects = 49,
+  kSampling = 50,
+  kEdpbUseCase7 = 51,
+  kSubjectsThreshold = 52,
+  kPolicySignature = 53,
+  kPolicyRollback = 54,
+  kPolicyCooldown = 55,
 
   // Grants.
   kGrantSignature = 60,
@@ -61,6 +78,7 @@ enum class Reason : std::uint16_t {
   kGrantBaseModel = 64,
   kGrantDataset = 65,
   kGrantPolicy = 66,
+  kApprovalExpired = 67,
 
   // Model intake, statistics, the gate.
   kModelDigest = 80,

@@ -12,8 +12,9 @@
 namespace domicile::policy {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKinds = {"bloc", "territory", "free_flow", "adequacy",
-                                                    "country_of_concern"};
+constexpr std::array<std::string_view, 7> kKinds = {
+    "bloc",      "territory",    "free_flow", "adequacy", "country_of_concern",
+    "threshold", "negative_list"};
 
 FactKind ReadKind(TomlTable& table) {
   const std::string text = table.String("kind");
@@ -46,6 +47,23 @@ std::set<Area> ReadSomeAreas(TomlTable& table, std::string_view key) {
   return areas;
 }
 
+void ReadThreshold(TomlTable& table, Fact& fact) {
+  fact.regime = ReadCode<Regime>(table, "regime");
+  fact.at_least = static_cast<std::uint64_t>(table.Int("at_least", 1, kLargestJsonInteger));
+  if (const auto categories = TryCodes<Category>(table, "categories")) {
+    fact.categories = *categories;
+    if (categories->empty()) {
+      table.Fail("categories", "must not be empty; leave it out for any category");
+    }
+  }
+  if (const auto mechanisms = TryCodes<Mechanism>(table, "requires")) {
+    fact.mechanisms = *mechanisms;
+    if (mechanisms->empty()) {
+      table.Fail("requires", "must not be empty; write a negative_list to forbid every transfer");
+    }
+  }
+}
+
 Fact ReadFact(TomlTable table) {
   Fact fact;
   fact.line = table.Line();
@@ -67,12 +85,16 @@ Fact ReadFact(TomlTable table) {
     case FactKind::kFreeFlow:
     case FactKind::kAdequacy:
     case FactKind::kCountryOfConcern:
+    case FactKind::kNegativeList:
       fact.regime = ReadCode<Regime>(table, "regime");
       fact.from = ReadSomeAreas(table, "from");
       fact.to = ReadSomeAreas(table, "to");
       if (fact.kind == FactKind::kAdequacy) {
         fact.scope = table.TryString("scope").value_or("");
       }
+      break;
+    case FactKind::kThreshold:
+      ReadThreshold(table, fact);
       break;
   }
   fact.from_date = table.Time("from_date");
@@ -111,6 +133,11 @@ Json Facts::ToJson() const {
     if (fact.kind == FactKind::kBloc) {
       json.emplace("bloc", fact.bloc);
       json.emplace("members", TextsJson(fact.members));
+    } else if (fact.kind == FactKind::kThreshold) {
+      json.emplace("regime", std::string(Code(fact.regime)));
+      json.emplace("categories", CodesJson(fact.categories));
+      json.emplace("at_least", fact.at_least);
+      json.emplace("requires", CodesJson(fact.mechanisms));
     } else {
       json.emplace("regime", std::string(Code(fact.regime)));
       json.emplace("from", AreasJson(fact.from));

@@ -24,6 +24,10 @@ enum class FactKind : std::uint8_t {
   kFreeFlow = 3,          // `regime` asks for no mechanism from `from` to `to`
   kAdequacy = 4,          // a decision under `regime`: `to` is adequate for exporters in `from`
   kCountryOfConcern = 5,  // `regime` forbids exports to `to`, or to who is controlled from there
+  // From `at_least` people in a dataset of one of `categories` on: with `requires`, only these
+  // mechanisms are a ground under `regime`; without, the countries of concern of `regime` apply.
+  kThreshold = 6,
+  kNegativeList = 7,  // `regime` forbids exports from `from` to `to`, whatever is stated
 };
 
 struct Fact {
@@ -34,6 +38,9 @@ struct Fact {
   Regime regime = Regime::kNone;
   std::set<Area> from;
   std::set<Area> to;
+  std::set<Category> categories;   // of a threshold; empty: any
+  std::uint64_t at_least = 0;      // of a threshold, in people
+  std::set<Mechanism> mechanisms;  // `requires` of a threshold; empty: see kThreshold
   std::string scope;  // adequacy only for certified importers (`dpf-certified`); empty: no limit
   WallTime from_date;
   std::optional<WallTime> until_date;  // first instant it no longer holds
@@ -48,12 +55,15 @@ struct Fact {
 
 struct Facts {
   std::string file;
+  // SHA-256 of the file's bytes, 64 hexadecimal digits: set by who hashed them, since this folder
+  // does not. Empty: unknown, and then no policy that names a digest is satisfied.
+  std::string digest;
   std::string id;
   std::uint64_t version = 0;
   WallTime expires;  // nobody vouches for any fact from here on
   std::vector<Fact> facts;
 
-  // All facts in a canonical order, without file and lines.
+  // All facts in a canonical order, without file, digest and lines.
   Json ToJson() const;
 };
 

@@ -227,8 +227,8 @@ void Report(const Problem& problem, TomlTable& root) {
 }  // namespace
 
 StatusOr<Policy> ParsePolicy(std::string_view text, std::string_view file, PolicySource source) {
-  if (source == PolicySource::kNone) {
-    return Error(StatusCode::kInvalidArgument, "a policy needs a source");
+  if (source == PolicySource::kNone || source == PolicySource::kGrant) {
+    return Error(StatusCode::kInvalidArgument, "a policy file is of a federation, an aggregator or a site");
   }
   ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(text, file));
   TomlTable root = document.Root();

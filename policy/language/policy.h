@@ -3,6 +3,7 @@
 // policies only. Page: docs/formats/policy.md.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -15,6 +16,11 @@
 #include "policy/language/vocabulary.h"
 
 namespace domicile::policy {
+
+// Written as `30s`, `12h`, `90d`, `6y`: see duration.h.
+using Duration = std::chrono::seconds;
+// The budget window that never ends, `life`.
+inline constexpr Duration kLifeOfDataset = Duration::max();
 
 // A document that must exist: only its name, digest and date are checked, never its content.
 struct DocumentRef {
@@ -33,6 +39,11 @@ struct PolicyIdentity {
   std::string issuer;                // private
   std::vector<std::string> signers;  // names of keys; private
   std::uint32_t threshold = 1;
+  // The digest of the legal facts file this was written for, 64 hexadecimal digits: if set, that
+  // file must be the one in force. Empty: any.
+  std::string legal_facts;
+  // The least time between the publication of a version that allows more, and its effect.
+  std::optional<Duration> cooldown;
   friend bool operator==(const PolicyIdentity&, const PolicyIdentity&) = default;
 };
 
@@ -47,12 +58,16 @@ struct PolicyDataset {
   DatasetAlias alias;  // the only name that travels
   std::string name;    // private
   std::set<Category> categories;
-  std::set<Jurisdiction> subject_jurisdictions;  // whose people
+  std::set<Jurisdiction> subject_jurisdictions;          // whose people
+  SubjectsCount subjects_count = SubjectsCount::kUnset;  // kUnset: unknown
   std::set<Regime> regimes;
   std::string lawful_basis;
   std::string special_category_basis;  // empty if no category is special
   std::set<Purpose> purposes;
-  std::optional<DocumentRef> dpia;
+  std::optional<DocumentRef> dpia;    // data protection impact assessment
+  std::optional<DocumentRef> tia;     // transfer impact assessment
+  std::optional<DocumentRef> permit;  // EHDS data permit
+  std::optional<DocumentRef> baa;     // HIPAA business associate agreement
   std::uint32_t line = 0;
 
   bool IsSpecialCategory() const;
@@ -85,13 +100,25 @@ struct Rule {
   std::optional<std::set<std::string>> recipients;  // `sites`, `operator`, a site, `operator/NAME`
   std::optional<std::set<UpdateKind>> update_kinds;
   std::optional<std::set<Purpose>> purposes;
-  std::optional<View> aggregator_view;  // at most
+  std::optional<View> aggregator_view;            // at most
+  std::optional<std::set<Area>> transit;          // of relays; absent: as aggregator_locations
+  std::optional<std::set<std::string>> models;    // digests of plans; absent: what a grant names
+  std::optional<std::set<std::string>> trainers;  // digests; absent: what a grant names
+  // Sites that count toward min_contributors; absent: all of the roster.
+  std::optional<std::set<std::string>> contributors;
+  std::optional<bool> derogations;  // whether Art. 49 mechanisms count
 
   // deny.*
   std::set<Area> deny_locations;
   std::set<Area> deny_control;
   std::set<std::string> deny_recipients;
   std::set<UpdateKind> deny_update_kinds;
+  // Absent and empty differ: a site that writes neither has the strict default.
+  std::optional<std::set<Output>> deny_outputs;
+  std::optional<std::set<Purpose>> deny_purposes;
+
+  // require.*
+  std::optional<LocationEvidence> evidence;  // of the receiver's place, at least
 
   // require.privacy
   std::optional<std::uint32_t> min_contributors;  // at least 3
@@ -101,6 +128,9 @@ struct Rule {
   std::optional<double> clip_l2;  // at most
   std::optional<DpMode> dp_mode;  // at least
   std::optional<bool> require_secagg;
+  std::optional<double> secagg_threshold;  // more than this share must join to unmask; 0.5 to 0.99
+  std::optional<DpUnit> dp_unit;           // at least
+  std::optional<Sampling> sampling;        // at least
 
   // limit.*
   std::optional<std::uint64_t> rounds;
@@ -109,6 +139,11 @@ struct Rule {
   std::optional<double> released_numbers_per_record;
   std::optional<std::uint64_t> metrics;  // of one update
   std::optional<double> params_per_record;
+  std::optional<double> epsilon_total;  // within a budget window
+  std::optional<double> epsilon_per_run;
+  std::optional<double> delta;
+  std::optional<Duration> budget_window;  // or kLifeOfDataset; the longer is the stricter
+  std::optional<std::uint64_t> export_subjects_per_year;
 
   std::vector<TransferGround> transfers;
   friend bool operator==(const Rule&, const Rule&) = default;
@@ -117,15 +152,34 @@ struct Rule {
 struct RequiredApproval {
   ApprovalRole role = ApprovalRole::kNone;
   std::uint32_t count = 0;
+  bool distinct_org = false;  // each of another organisation
   friend bool operator==(const RequiredApproval&, const RequiredApproval&) = default;
 };
 
 // [approvals]. A present, empty `required` says in so many words: none.
 struct ApprovalSection {
   std::vector<RequiredApproval> required;
-  std::vector<std::string> keys;  // names of the keys that may approve; private
+  std::vector<std::string> keys;    // names of the keys that may approve; private
+  std::optional<Duration> max_age;  // at most
   std::uint32_t line = 0;
   friend bool operator==(const ApprovalSection&, const ApprovalSection&) = default;
+};
+
+// [retention]. Line 0: the section is absent, as in the sections below.
+struct RetentionSection {
+  std::optional<Duration> audit_min;     // at least
+  std::optional<Duration> update_max;    // at most
+  std::optional<Duration> model_review;  // at most
+  std::uint32_t line = 0;
+  friend bool operator==(const RetentionSection&, const RetentionSection&) = default;
+};
+
+// [audit]
+struct AuditSection {
+  std::optional<std::uint32_t> witnesses_min;   // at least
+  std::optional<Duration> max_unwitnessed_age;  // at most
+  std::uint32_t line = 0;
+  friend bool operator==(const AuditSection&, const AuditSection&) = default;
 };
 
 struct Policy {
@@ -139,11 +193,22 @@ struct Policy {
   std::uint32_t model_line = 0;
   std::optional<ApprovalSection> approvals;
   std::optional<SandboxNetwork> sandbox_network;  // at most
+  std::optional<SandboxProfile> sandbox_profile;  // at least
   std::uint32_t sandbox_line = 0;
   std::optional<WeightRule> weights;  // at most this exact
   std::uint32_t weights_line = 0;
+  RetentionSection retention;
+  std::optional<ErasureRule> on_withdrawal;  // [erasure], at least
+  std::uint32_t erasure_line = 0;
+  AuditSection audit;
+  std::optional<Duration> max_skew;  // [time], at most
+  std::uint32_t time_line = 0;
 
   const PolicyDataset* Find(const DatasetAlias& alias) const;
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
+
+// The same policy without file name and lines: what two spellings of one policy have in common.
+Policy WithoutLines(Policy policy);
 
 }  // namespace domicile::policy

@@ -14,7 +14,14 @@ namespace domicile::policy {
 // *ordered* is the order from strict to loose (or from little to much), and is part of the
 // language.
 
-enum class PolicySource : std::uint8_t { kNone = 0, kFederation = 1, kAggregator = 2, kSite = 3 };
+// kGrant: what a site's grant narrows; there is no policy file of it.
+enum class PolicySource : std::uint8_t {
+  kNone = 0,
+  kFederation = 1,
+  kAggregator = 2,
+  kSite = 3,
+  kGrant = 4,
+};
 
 // What kind of numbers leave.
 enum class UpdateKind : std::uint8_t {
@@ -36,6 +43,8 @@ enum class View : std::uint8_t {
   kPlaintextIndividual = 3,
 };
 
+// What for. The permitted uses of EHDS Art. 53, two more, and the prohibited uses of Art. 54: a
+// plan can name one of those, and be refused for it.
 enum class Purpose : std::uint8_t {
   kNone = 0,
   kScientificResearch = 1,
@@ -47,6 +56,12 @@ enum class Purpose : std::uint8_t {
   kAlgorithmTesting = 7,
   kFraudPrevention = 8,
   kServiceImprovement = 9,
+  kProductDevelopment = 10,    // Art. 53(1)(e)(i)
+  kDetrimentalDecisions = 11,  // Art. 54(a): decisions against persons or groups
+  kDiscriminatoryTerms = 12,   // Art. 54(b): job offers, insurance, credit, worse terms
+  kMarketing = 13,             // Art. 54(c)
+  kHarmfulProducts = 14,       // Art. 54(d)
+  kUnethicalActivities = 15,   // Art. 54(e): against ethical provisions of national law
 };
 
 enum class Regime : std::uint8_t {
@@ -82,6 +97,16 @@ enum class Mechanism : std::uint8_t {
   kCacCertification = 11,
   kBaa = 12,
   kPiaQc = 13,
+  // GDPR Art. 49: `derogation:A49-1-a` to `-g`, and `derogation:A49-2` for the compelling interests
+  // of the second subparagraph. They count only under `allow.derogations = true`.
+  kDerogation491a = 14,
+  kDerogation491b = 15,
+  kDerogation491c = 16,
+  kDerogation491d = 17,
+  kDerogation491e = 18,
+  kDerogation491f = 19,
+  kDerogation491g = 20,
+  kDerogation492 = 21,
 };
 
 enum class Category : std::uint8_t {
@@ -130,6 +155,55 @@ enum class LocationEvidence : std::uint8_t {
   kAttested = 3,
 };
 
+// Forms of output that may be forbidden, whatever kind of numbers they pass as.
+enum class Output : std::uint8_t {
+  kNone = 0,
+  kPerRecord = 1,
+  kEmbeddings = 2,
+  kActivations = 3,
+  kOptimizerState = 4,
+  kInstanceBasedModel = 5,   // a model that holds records: nearest neighbours, support vectors
+  kSparseEmbeddingRows = 6,  // which rows are not zero tells which tokens a site has
+  kFreeText = 7,
+  kLogsRaw = 8,
+  kSamples = 9,
+};
+
+// Whose presence differential privacy hides. Ordered, from fine to coarse.
+enum class DpUnit : std::uint8_t { kUnset = 0, kRecord = 1, kPerson = 2, kSite = 3 };
+
+// How the batches are drawn, as far as an accountant may count on it. Ordered, from little to much.
+enum class Sampling : std::uint8_t { kUnset = 0, kNoneAssumed = 1, kPoissonByAgent = 2 };
+
+// How many people a dataset is about: a bucket from its first number on, below its second. kUnset:
+// unknown, and then the stricter branch is taken. Ordered.
+enum class SubjectsCount : std::uint8_t {
+  kUnset = 0,
+  kBelow100 = 1,
+  kBelow1000 = 2,
+  kBelow10000 = 3,
+  kBelow100000 = 4,
+  kBelow1000000 = 5,
+  kAbove = 6,  // 1 000 000 and more
+};
+
+// What happens to models when a person withdraws. Ordered, from little to much.
+enum class ErasureRule : std::uint8_t {
+  kUnset = 0,
+  kStopUse = 1,
+  kFlagModels = 2,
+  kRetrainRequired = 3,
+};
+
+// What the trainer is locked into. Ordered, from little to much.
+enum class SandboxProfile : std::uint8_t {
+  kUnset = 0,
+  kNamespaces = 1,  // ns+seccomp
+  kGvisor = 2,
+  kMicrovm = 3,
+  kTee = 4,
+};
+
 std::string_view Code(PolicySource value);
 std::string_view Code(UpdateKind value);
 std::string_view Code(View value);
@@ -142,6 +216,12 @@ std::string_view Code(SandboxNetwork value);
 std::string_view Code(WeightRule value);
 std::string_view Code(DpMode value);
 std::string_view Code(LocationEvidence value);
+std::string_view Code(Output value);
+std::string_view Code(DpUnit value);
+std::string_view Code(Sampling value);
+std::string_view Code(SubjectsCount value);
+std::string_view Code(ErasureRule value);
+std::string_view Code(SandboxProfile value);
 
 // Empty for any text that is not exactly a code: unknown means deny. Defined for each enumeration
 // above.
@@ -154,6 +234,18 @@ std::span<const E> AllOf();
 
 // Health, genomic, omic, biometric, criminal: what GDPR Art. 9 and 10 single out.
 bool IsSpecial(Category category);
+
+// Art. 49 GDPR: for single cases, never the ground of repeated rounds by itself.
+bool IsDerogation(Mechanism mechanism);
+// Art. 46 GDPR and its equivalents: a contract, rule or certificate between the parties, which a
+// transfer impact assessment must accompany.
+bool IsSafeguard(Mechanism mechanism);
+
+// The uses that EHDS Art. 54 prohibits: the strict default of `deny.purposes`.
+std::span<const Purpose> ProhibitedPurposes();
+
+// Whether so many people may be in the dataset. True for kUnset: what is not known may be.
+bool MayReach(SubjectsCount count, std::uint64_t at_least);
 
 // GDPR Art. 6(1) and 9(2) as `A6-1-e`, `A9-2-j`, and the equivalents of other regimes. Closed
 // lists.

@@ -25,18 +25,24 @@ void CheckVocabulary(std::size_t size) {
 }  // namespace
 
 TEST_CASE("Vocabulary: every code reads back, and neither zero nor an unknown text is a value") {
-  CheckVocabulary<PolicySource>(3);
+  CheckVocabulary<PolicySource>(4);
   CheckVocabulary<UpdateKind>(7);
   CheckVocabulary<View>(3);
-  CheckVocabulary<Purpose>(9);
+  CheckVocabulary<Purpose>(15);
   CheckVocabulary<Regime>(14);
-  CheckVocabulary<Mechanism>(13);
+  CheckVocabulary<Mechanism>(21);
   CheckVocabulary<Category>(11);
   CheckVocabulary<ApprovalRole>(5);
   CheckVocabulary<SandboxNetwork>(3);
   CheckVocabulary<WeightRule>(3);
   CheckVocabulary<DpMode>(3);
   CheckVocabulary<LocationEvidence>(3);
+  CheckVocabulary<Output>(9);
+  CheckVocabulary<DpUnit>(3);
+  CheckVocabulary<Sampling>(2);
+  CheckVocabulary<SubjectsCount>(6);
+  CheckVocabulary<ErasureRule>(3);
+  CheckVocabulary<SandboxProfile>(4);
 }
 
 TEST_CASE("Vocabulary: the order of ordered enumerations runs as documented") {
