@@ -28,6 +28,8 @@ bool Evaluation::IsSitePoint() const {
     case DecisionPoint::kModelToSite:
     case DecisionPoint::kModelDownload:
     case DecisionPoint::kView:
+    case DecisionPoint::kEnrolment:
+    case DecisionPoint::kParentSum:
       return false;
   }
   return false;
@@ -67,6 +69,8 @@ bool FitsPoint(DecisionPoint point, PartyRole role) {
     case DecisionPoint::kEgress:
     case DecisionPoint::kIngress:
     case DecisionPoint::kAggregateRelease:
+    case DecisionPoint::kEnrolment:
+    case DecisionPoint::kParentSum:
       return role == PartyRole::kAggregator;
     case DecisionPoint::kModelToSite:
       return role == PartyRole::kSite;
@@ -80,7 +84,7 @@ bool FitsPoint(DecisionPoint point, PartyRole role) {
 
 bool NeedsVia(DecisionPoint point) {
   return point == DecisionPoint::kModelToSite || point == DecisionPoint::kModelDownload ||
-         point == DecisionPoint::kView;
+         point == DecisionPoint::kView || point == DecisionPoint::kParentSum;
 }
 
 // What is wrong with the request itself; empty if nothing is.

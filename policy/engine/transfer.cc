@@ -6,9 +6,9 @@
 namespace domicile::policy {
 namespace {
 
-constexpr std::array<std::string_view, 9> kPoints = {
-    "none",          "offer",          "data_open", "egress", "ingress", "aggregate_release",
-    "model_to_site", "model_download", "view"};
+constexpr std::array<std::string_view, 11> kPoints = {
+    "none",          "offer",          "data_open", "egress",    "ingress",   "aggregate_release",
+    "model_to_site", "model_download", "view",      "enrolment", "parent_sum"};
 constexpr std::array<std::string_view, 5> kRoles = {"party", "site", "aggregator", "operator",
                                                     "auditor"};
 

@@ -2,12 +2,15 @@
 // places are texts as the roster has them, and Decide refuses what it cannot read.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "policy/language/vocabulary.h"
@@ -26,6 +29,8 @@ enum class DecisionPoint : std::uint8_t {
                           // for a first model that nobody contributed to)
   kModelDownload = 7,     // aggregator: a model goes to a person; asked for each contributor
   kView = 8,              // aggregator: a person looks at what came from a site
+  kEnrolment = 9,         // both: may this site and this aggregator work together at all
+  kParentSum = 10,        // aggregator: a sum goes to a parent; asked for each contributor
 };
 std::string_view Code(DecisionPoint point);
 std::optional<DecisionPoint> DecisionPointFromCode(std::string_view code);
@@ -49,6 +54,9 @@ struct Party {
   std::string organisation;  // who runs it
   std::string jurisdiction;
   std::vector<std::string> control;
+  // How the place is known. A certificate of a site or an aggregator carries it; a person's does
+  // not, and their place is declared. kUnset: nobody says, which denies where a rule asks.
+  LocationEvidence evidence = LocationEvidence::kUnset;
 };
 
 // What the plan says, in numbers; the same at every decision point of the job.
@@ -68,11 +76,35 @@ struct PlanFacts {
   std::uint64_t parameters = 0;
   WeightRule weights = WeightRule::kUnset;
   DpMode dp_mode = DpMode::kNone;
+  // What differential privacy the whole run spends, and how; unset without any.
+  std::optional<double> epsilon = {};
+  std::optional<double> delta = {};
+  DpUnit dp_unit = DpUnit::kUnset;       // whose presence is hidden
+  Sampling sampling = Sampling::kUnset;  // what `epsilon` counts on
+  // Of secure aggregation: the least share of the contributors, 0 to 1, that can open the sum.
+  // Unset: there is none.
+  std::optional<double> secagg_threshold = {};
 };
 
+// Approvals of one role that one signed grant bears out.
 struct PresentApproval {
   ApprovalRole role = ApprovalRole::kNone;
-  std::uint32_t count = 0;  // of distinct persons
+  std::uint32_t count = 0;                 // of distinct persons, in no other entry of this role
+  std::string organisation = {};           // theirs; empty: unknown, and counts for none
+  std::optional<WallTime> signed_at = {};  // by the earliest of them; unset: unknown, as if too old
+};
+
+// What the receiver binds itself to. Unset: it has promised nothing.
+struct RetentionPromise {
+  std::optional<std::chrono::seconds> audit;         // keeps its log at least so long
+  std::optional<std::chrono::seconds> update;        // keeps an update at most so long
+  std::optional<std::chrono::seconds> model_review;  // reviews a model at least so often
+};
+
+// A site whose numbers are in a sum.
+struct Contributor {
+  std::string site;
+  std::string organisation;
 };
 
 struct Transfer {
@@ -80,9 +112,12 @@ struct Transfer {
   // The site whose records are behind it, also where the bytes come from the aggregator.
   Party from;
   Party to;
-  // kModelToSite, kModelDownload, kView: the aggregator that holds the bytes. Its border to `to` is
-  // crossed too.
+  // kModelToSite, kModelDownload, kView, kParentSum: the aggregator that holds the bytes. Its
+  // border to `to` is crossed too.
   std::optional<Party> via;
+  // Relays on the way that pass the sealed bytes on and cannot open them; none if the two ends
+  // speak directly. Whoever can open them is a receiver and needs a transfer of its own.
+  std::vector<Party> transit;
   DatasetAlias dataset;
   // What is in it; at kOffer and kDataOpen: all that the plan will ask for.
   std::vector<UpdateKind> kinds;
@@ -96,9 +131,15 @@ struct Transfer {
   // who gets it.
   std::vector<Party> recipients;
 
+  // Forms of output among the numbers. Unset: nobody says. The gate of an agent builds every
+  // message from numbers on a declared grid, so it knows that there is none.
+  std::optional<std::set<Output>> outputs;
+
   // Contributors of distinct organisations, without which a rule on numbers of sites cannot be
   // evaluated. Wanted at kAggregateRelease, kModelToSite and kModelDownload.
   std::optional<std::uint32_t> contributors;
+  // The same, by name: wanted there where a rule names who counts (`allow.contributors`).
+  std::vector<Contributor> contributor_sites;
   // Records behind these very numbers (training rows; test rows of an evaluation). Wanted at
   // kEgress; elsewhere checked if known.
   std::optional<std::uint64_t> records_behind;
@@ -113,7 +154,21 @@ struct Transfer {
   // What the trainer's sandbox gives; empty: there is none, or not yet known. Wanted at kDataOpen
   // and kEgress, checked at kOffer if known.
   std::optional<SandboxNetwork> sandbox_network;
+  std::optional<SandboxProfile> sandbox_profile;
   std::vector<PresentApproval> approvals;  // kOffer, kDataOpen, kEgress
+
+  // Wanted where the site decides, if a rule asks; unset is unknown and then denies.
+  std::optional<Digest> plan_digest;     // SHA-256 of the plan, which fixes the model
+  std::optional<Digest> trainer_digest;  // SHA-256 of the trainer's program
+  std::optional<double> epsilon_spent;   // the ledger: by earlier runs in the budget window
+  // Persons whose data crossed a border of their country since 1 January, with this transfer.
+  std::optional<std::uint64_t> subjects_exported;
+  // Others that have cosigned the sender's log, and the age of the last head they cosigned.
+  std::optional<std::uint32_t> witnesses;
+  std::optional<std::chrono::seconds> unwitnessed_age;
+  // Between the two ends, measured when they connected. Wanted at every point of the two ends.
+  std::optional<std::chrono::milliseconds> clock_skew;
+  RetentionPromise retention;  // of `to`, where it gets a contribution
   WallTime now;
 };
 

@@ -199,7 +199,8 @@ void Evaluation::CheckPayload() {
 
 void Evaluation::CheckContributors() {
   const bool is_wanted =
-      transfer_.point == DecisionPoint::kAggregateRelease || IsModel() ||
+      transfer_.point == DecisionPoint::kAggregateRelease ||
+      transfer_.point == DecisionPoint::kParentSum || IsModel() ||
       (transfer_.point == DecisionPoint::kView && transfer_.view == View::kAggregateOnly);
   if (!is_wanted) {
     return;
