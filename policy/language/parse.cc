@@ -1,9 +1,12 @@
 #include "policy/language/parse.h"
 
-#include <utility>
+#include <algorithm>
+#include <span>
 
 #include "base/json.h"
 #include "base/toml.h"
+#include "policy/language/duration.h"
+#include "policy/language/ranges.h"
 #include "policy/language/toml_codes.h"
 #include "policy/language/validate.h"
 
@@ -18,13 +21,26 @@ std::optional<std::uint64_t> TryCount(TomlTable& table, std::string_view key, st
   return value ? std::optional<std::uint64_t>(static_cast<std::uint64_t>(*value)) : std::nullopt;
 }
 
-std::optional<std::uint32_t> TrySmall(TomlTable& table, std::string_view key, std::int64_t low) {
-  const std::optional<std::int64_t> value = table.TryInt(key, low, 1'000'000'000);
+std::optional<std::uint32_t> TrySmall(TomlTable& table, std::string_view key, std::int64_t low,
+                                      std::int64_t high = 1'000'000'000) {
+  const std::optional<std::int64_t> value = table.TryInt(key, low, high);
   return value ? std::optional<std::uint32_t>(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-std::set<std::string> ToSet(std::vector<std::string> texts) {
-  return {std::make_move_iterator(texts.begin()), std::make_move_iterator(texts.end())};
+std::optional<std::set<std::string>> TryNames(TomlTable& table, std::string_view key) {
+  const std::optional<std::vector<std::string>> names = table.TryStrings(key);
+  return names ? std::optional<std::set<std::string>>({names->begin(), names->end()})
+               : std::nullopt;
+}
+
+// One of a closed list that is no enumeration; empty where it is absent.
+std::string ReadListed(TomlTable& table, std::string_view key,
+                       std::span<const std::string_view> list) {
+  const std::optional<std::string> text = table.TryString(key);
+  if (text && std::find(list.begin(), list.end(), *text) == list.end()) {
+    FailUnknownCode(table, key, *text, {list.begin(), list.end()});
+  }
+  return text.value_or("");
 }
 
 PolicyIdentity ReadIdentity(TomlTable table) {
@@ -41,6 +57,11 @@ PolicyIdentity ReadIdentity(TomlTable table) {
   identity.issuer = table.String("issuer");
   identity.signers = table.Strings("signers");
   identity.threshold = static_cast<std::uint32_t>(table.Int("threshold", 1, 1000));
+  identity.legal_facts = table.TryString("legal_facts").value_or("");
+  if (table.Has("legal_facts") && identity.legal_facts.empty()) {
+    table.Fail("legal_facts", "is empty; leave it out if any facts will do");
+  }
+  identity.cooldown = TryDuration(table, "cooldown");
   return identity;
 }
 
@@ -54,7 +75,12 @@ SiteSection ReadSite(TomlTable table) {
   return site;
 }
 
-DocumentRef ReadDocument(TomlTable table) {
+std::optional<DocumentRef> TryDocument(TomlTable& refs, std::string_view key) {
+  std::optional<TomlTable> found = refs.TryTable(key);
+  if (!found) {
+    return std::nullopt;
+  }
+  TomlTable& table = *found;
   DocumentRef document;
   document.id = table.String("id");
   document.sha256 = table.String("sha256");
@@ -75,14 +101,19 @@ PolicyDataset ReadDataset(TomlTable table) {
   dataset.categories = ReadCodes<Category>(table, "categories");
   dataset.subject_jurisdictions =
       TryPlaces(table, "subject_jurisdictions", true).value_or(std::set<Jurisdiction>{});
+  dataset.subjects_count =
+      TryCode<SubjectsCount>(table, "subjects_count").value_or(SubjectsCount::kUnset);
   dataset.regimes = ReadCodes<Regime>(table, "regimes");
-  dataset.lawful_basis = table.String("lawful_basis");
-  dataset.special_category_basis = table.TryString("special_category_basis").value_or("");
+  table.String("lawful_basis");  // wanted
+  dataset.lawful_basis = ReadListed(table, "lawful_basis", LawfulBases());
+  dataset.special_category_basis =
+      ReadListed(table, "special_category_basis", SpecialCategoryBases());
   dataset.purposes = ReadCodes<Purpose>(table, "purpose");
   if (std::optional<TomlTable> refs = table.TryTable("refs")) {
-    if (std::optional<TomlTable> dpia = refs->TryTable("dpia")) {
-      dataset.dpia = ReadDocument(*dpia);
-    }
+    dataset.dpia = TryDocument(*refs, "dpia");
+    dataset.tia = TryDocument(*refs, "tia");
+    dataset.permit = TryDocument(*refs, "permit");
+    dataset.baa = TryDocument(*refs, "baa");
   }
   return dataset;
 }
@@ -106,20 +137,25 @@ TransferGround ReadGround(TomlTable table) {
 void ReadAllow(TomlTable table, Rule& rule) {
   rule.aggregator_locations = TryAreas(table, "aggregator_locations");
   rule.aggregator_control = TryAreas(table, "aggregator_control");
-  if (auto recipients = table.TryStrings("recipients")) {
-    rule.recipients = ToSet(*std::move(recipients));
-  }
+  rule.recipients = TryNames(table, "recipients");
   rule.update_kinds = TryCodes<UpdateKind>(table, "update_kinds");
   rule.purposes = TryCodes<Purpose>(table, "purposes");
   rule.aggregator_view = TryCode<View>(table, "aggregator_view");
+  rule.transit = TryAreas(table, "transit");
+  rule.models = TryNames(table, "models");
+  rule.trainers = TryNames(table, "trainers");
+  rule.contributors = TryNames(table, "contributors");
+  rule.derogations = table.TryBool("derogations");
 }
 
 void ReadDeny(TomlTable table, Rule& rule) {
   rule.deny_locations = TryAreas(table, "locations").value_or(std::set<Area>{});
   rule.deny_control = TryAreas(table, "control").value_or(std::set<Area>{});
-  rule.deny_recipients = ToSet(table.TryStrings("recipients").value_or(std::vector<std::string>{}));
+  rule.deny_recipients = TryNames(table, "recipients").value_or(std::set<std::string>{});
   rule.deny_update_kinds =
       TryCodes<UpdateKind>(table, "update_kinds").value_or(std::set<UpdateKind>{});
+  rule.deny_outputs = TryCodes<Output>(table, "outputs");
+  rule.deny_purposes = TryCodes<Purpose>(table, "purposes");
 }
 
 void ReadPrivacy(TomlTable table, Rule& rule) {
@@ -130,6 +166,15 @@ void ReadPrivacy(TomlTable table, Rule& rule) {
   rule.clip_l2 = table.TryDouble("clip_l2", 1e-9, 1e9);
   rule.dp_mode = TryCode<DpMode>(table, "dp_mode");
   rule.require_secagg = table.TryBool("require_secagg");
+  rule.secagg_threshold = table.TryDouble("secagg_threshold", kLeastShare, kMostShare);
+  rule.dp_unit = TryCode<DpUnit>(table, "dp_unit");
+  rule.sampling = TryCode<Sampling>(table, "sampling");
+}
+
+// A duration, or `life`.
+std::optional<Duration> TryWindow(TomlTable& table) {
+  constexpr std::string_view kKey = "budget_window";
+  return table.TryString(kKey) == std::string(kLife) ? kLifeOfDataset : TryDuration(table, kKey);
 }
 
 void ReadLimit(TomlTable table, Rule& rule) {
@@ -139,6 +184,11 @@ void ReadLimit(TomlTable table, Rule& rule) {
   rule.released_numbers_per_record = table.TryDouble("released_numbers_per_record", 0, 1e12);
   rule.metrics = TryCount(table, "metrics");
   rule.params_per_record = table.TryDouble("params_per_record", 0, 1e12);
+  rule.epsilon_total = table.TryDouble("epsilon_total", 0, kMostEpsilon);
+  rule.epsilon_per_run = table.TryDouble("epsilon_per_run", 0, kMostEpsilon);
+  rule.delta = table.TryDouble("delta", 0, kMostDelta);
+  rule.budget_window = TryWindow(table);
+  rule.export_subjects_per_year = TryCount(table, "export_subjects_per_year");
 }
 
 Rule ReadRule(TomlTable table) {
@@ -160,6 +210,7 @@ Rule ReadRule(TomlTable table) {
     ReadDeny(*deny, rule);
   }
   if (auto require = table.TryTable("require")) {
+    rule.evidence = TryCode<LocationEvidence>(*require, "evidence");
     if (auto privacy = require->TryTable("privacy")) {
       ReadPrivacy(*privacy, rule);
     }
@@ -183,9 +234,11 @@ ApprovalSection ReadApprovals(TomlTable table) {
     RequiredApproval approval;
     approval.role = ReadCode<ApprovalRole>(item, "role");
     approval.count = static_cast<std::uint32_t>(item.Int("count", 1, 100));
+    approval.distinct_org = item.TryBool("distinct_org").value_or(false);
     approvals.required.push_back(approval);
   }
   approvals.keys = table.TryStrings("keys").value_or(std::vector<std::string>{});
+  approvals.max_age = TryDuration(table, "max_age");
   return approvals;
 }
 
@@ -200,6 +253,7 @@ void ReadSettings(TomlTable& root, Policy& policy) {
   if (auto sandbox = root.TryTable("sandbox")) {
     policy.sandbox_line = sandbox->Line();
     policy.sandbox_network = TryCode<SandboxNetwork>(*sandbox, "network");
+    policy.sandbox_profile = TryCode<SandboxProfile>(*sandbox, "profile_min");
   }
   if (auto update = root.TryTable("update")) {
     policy.weights_line = update->Line();
@@ -207,9 +261,38 @@ void ReadSettings(TomlTable& root, Policy& policy) {
   }
 }
 
+void ReadDuties(TomlTable& root, Policy& policy) {
+  if (auto retention = root.TryTable("retention")) {
+    policy.retention.line = retention->Line();
+    policy.retention.audit_min = TryDuration(*retention, "audit_min");
+    policy.retention.update_max = TryDuration(*retention, "update_max");
+    policy.retention.model_review = TryDuration(*retention, "model_review");
+  }
+  if (auto erasure = root.TryTable("erasure")) {
+    policy.erasure_line = erasure->Line();
+    policy.on_withdrawal = TryCode<ErasureRule>(*erasure, "on_withdrawal");
+  }
+  if (auto audit = root.TryTable("audit")) {
+    policy.audit.line = audit->Line();
+    policy.audit.witnesses_min = TrySmall(*audit, "witnesses_min", 0, kMostWitnesses);
+    policy.audit.max_unwitnessed_age = TryDuration(*audit, "max_unwitnessed_age");
+  }
+  if (auto time = root.TryTable("time")) {
+    policy.time_line = time->Line();
+    policy.max_skew = TryDuration(*time, "max_skew");
+  }
+}
+
 // Puts a problem where the author can see it.
 void Report(const Problem& problem, TomlTable& root) {
-  const auto fail = [&problem](TomlTable table) { table.Fail(problem.key, problem.message); };
+  const auto fail = [&problem](TomlTable table) {
+    std::string_view key = problem.key;
+    for (std::size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+      table = table.Table(key.substr(0, dot));
+      key.remove_prefix(dot + 1);
+    }
+    table.Fail(key, problem.message);
+  };
   switch (problem.section) {
     case Problem::Section::kPolicy:
       return fail(root.Table("policy"));
@@ -219,6 +302,8 @@ void Report(const Problem& problem, TomlTable& root) {
       return fail(root.Tables("dataset")[problem.index]);
     case Problem::Section::kRule:
       return fail(root.Tables("rule")[problem.index]);
+    case Problem::Section::kTransfer:
+      return fail(root.Tables("rule")[problem.index].Tables("transfer")[problem.item]);
     case Problem::Section::kApprovals:
       return fail(root.Table("approvals"));
   }
@@ -228,7 +313,8 @@ void Report(const Problem& problem, TomlTable& root) {
 
 StatusOr<Policy> ParsePolicy(std::string_view text, std::string_view file, PolicySource source) {
   if (source == PolicySource::kNone || source == PolicySource::kGrant) {
-    return Error(StatusCode::kInvalidArgument, "a policy file is of a federation, an aggregator or a site");
+    return Error(StatusCode::kInvalidArgument,
+                 "a policy file is of a federation, an aggregator or a site");
   }
   ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(text, file));
   TomlTable root = document.Root();
@@ -246,6 +332,7 @@ StatusOr<Policy> ParsePolicy(std::string_view text, std::string_view file, Polic
     policy.rules.push_back(ReadRule(table));
   }
   ReadSettings(root, policy);
+  ReadDuties(root, policy);
   RETURN_IF_ERROR(document.Finish());
   if (const std::optional<Problem> problem = FindProblem(policy, false)) {
     Report(*problem, root);

@@ -4,7 +4,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/language/duration.h"
 #include "policy/language/parse.h"
+#include "policy/language/ranges.h"
 #include "policy/language/statement_rule.h"
 #include "policy/language/validate.h"
 
@@ -15,13 +17,34 @@ constexpr std::string_view kKind = "domicile.site-policy-statement";
 constexpr std::int64_t kStatementVersion = 1;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
+void AddDuration(std::string_view key, const std::optional<Duration>& value, JsonObject& json) {
+  if (value) {
+    json.emplace(key, PrintDuration(*value));
+  }
+}
+
+// Which documents there are, and until when: `dpia_valid_until` and so on.
+struct DocumentKey {
+  std::string_view key;
+  std::optional<DocumentRef> PolicyDataset::*document;
+};
+constexpr DocumentKey kDocuments[] = {{"dpia_valid_until", &PolicyDataset::dpia},
+                                      {"tia_valid_until", &PolicyDataset::tia},
+                                      {"permit_valid_until", &PolicyDataset::permit},
+                                      {"baa_valid_until", &PolicyDataset::baa}};
+
 Json IdentityJson(const PolicyIdentity& identity) {
-  return JsonObject{{"id", identity.id},
-                    {"version", identity.version},
-                    {"schema", identity.schema},
-                    {"not_before", PrintTime(identity.not_before)},
-                    {"expires", PrintTime(identity.expires)},
-                    {"threshold", identity.threshold}};
+  JsonObject json = {{"id", identity.id},
+                     {"version", identity.version},
+                     {"schema", identity.schema},
+                     {"not_before", PrintTime(identity.not_before)},
+                     {"expires", PrintTime(identity.expires)},
+                     {"threshold", identity.threshold}};
+  if (!identity.legal_facts.empty()) {
+    json.emplace("legal_facts", identity.legal_facts);
+  }
+  AddDuration("cooldown", identity.cooldown, json);
+  return json;
 }
 
 Json SiteJson(const SiteSection& site) {
@@ -41,10 +64,45 @@ Json DatasetJson(const PolicyDataset& dataset) {
   if (!dataset.special_category_basis.empty()) {
     json.emplace("special_category_basis", dataset.special_category_basis);
   }
-  if (dataset.dpia) {
-    json.emplace("dpia_valid_until", PrintTime(dataset.dpia->valid_until));
+  if (dataset.subjects_count != SubjectsCount::kUnset) {
+    json.emplace("subjects_count", std::string(Code(dataset.subjects_count)));
+  }
+  for (const DocumentKey& each : kDocuments) {
+    if (const std::optional<DocumentRef>& document = dataset.*each.document) {
+      json.emplace(each.key, PrintTime(document->valid_until));
+    }
   }
   return json;
+}
+
+// Leaves out a section that says nothing.
+void AddSection(std::string_view name, JsonObject section, std::uint32_t line, JsonObject& json) {
+  if (!section.empty()) {
+    section.emplace("line", line);
+    json.emplace(name, std::move(section));
+  }
+}
+
+void AddDuties(const Policy& policy, JsonObject& json) {
+  JsonObject retention;
+  AddDuration("audit_min", policy.retention.audit_min, retention);
+  AddDuration("update_max", policy.retention.update_max, retention);
+  AddDuration("model_review", policy.retention.model_review, retention);
+  AddSection("retention", std::move(retention), policy.retention.line, json);
+  JsonObject erasure;
+  if (policy.on_withdrawal) {
+    erasure.emplace("on_withdrawal", std::string(Code(*policy.on_withdrawal)));
+  }
+  AddSection("erasure", std::move(erasure), policy.erasure_line, json);
+  JsonObject audit;
+  if (policy.audit.witnesses_min) {
+    audit.emplace("witnesses_min", *policy.audit.witnesses_min);
+  }
+  AddDuration("max_unwitnessed_age", policy.audit.max_unwitnessed_age, audit);
+  AddSection("audit", std::move(audit), policy.audit.line, json);
+  JsonObject time;
+  AddDuration("max_skew", policy.max_skew, time);
+  AddSection("time", std::move(time), policy.time_line, json);
 }
 
 void AddSettings(const Policy& policy, JsonObject& json) {
@@ -55,16 +113,22 @@ void AddSettings(const Policy& policy, JsonObject& json) {
   if (policy.approvals) {
     JsonArray required;
     for (const RequiredApproval& approval : policy.approvals->required) {
-      required.emplace_back(
-          JsonObject{{"role", std::string(Code(approval.role))}, {"count", approval.count}});
+      required.emplace_back(JsonObject{{"role", std::string(Code(approval.role))},
+                                       {"count", approval.count},
+                                       {"distinct_org", approval.distinct_org}});
     }
-    json.emplace("approvals",
-                 JsonObject{{"required", std::move(required)}, {"line", policy.approvals->line}});
+    JsonObject approvals = {{"required", std::move(required)}, {"line", policy.approvals->line}};
+    AddDuration("max_age", policy.approvals->max_age, approvals);
+    json.emplace("approvals", std::move(approvals));
   }
+  JsonObject sandbox;
   if (policy.sandbox_network) {
-    json.emplace("sandbox", JsonObject{{"network", std::string(Code(*policy.sandbox_network))},
-                                       {"line", policy.sandbox_line}});
+    sandbox.emplace("network", std::string(Code(*policy.sandbox_network)));
   }
+  if (policy.sandbox_profile) {
+    sandbox.emplace("profile_min", std::string(Code(*policy.sandbox_profile)));
+  }
+  AddSection("sandbox", std::move(sandbox), policy.sandbox_line, json);
   if (policy.weights) {
     json.emplace("update", JsonObject{{"weights", std::string(Code(*policy.weights))},
                                       {"line", policy.weights_line}});
@@ -80,6 +144,8 @@ PolicyIdentity ReadIdentity(JsonReader& statement) {
   identity.not_before = ReadTime(reader, "not_before");
   identity.expires = ReadTime(reader, "expires");
   identity.threshold = static_cast<std::uint32_t>(reader.Int("threshold", 1, 1000));
+  identity.legal_facts = reader.TryString("legal_facts").value_or("");
+  identity.cooldown = TryDuration(reader, "cooldown");
   statement.Merge(reader.Finish());
   return identity;
 }
@@ -112,8 +178,12 @@ PolicyDataset ReadDataset(const Json& json, JsonReader& statement) {
   dataset.lawful_basis = reader.String("lawful_basis");
   dataset.special_category_basis = reader.TryString("special_category_basis").value_or("");
   dataset.purposes = ReadCodes<Purpose>(reader, "purposes");
-  if (reader.Has("dpia_valid_until")) {
-    dataset.dpia = DocumentRef{"", "", ReadTime(reader, "dpia_valid_until")};
+  dataset.subjects_count =
+      TryCode<SubjectsCount>(reader, "subjects_count").value_or(SubjectsCount::kUnset);
+  for (const DocumentKey& each : kDocuments) {
+    if (reader.Has(each.key)) {
+      dataset.*each.document = DocumentRef{"", "", ReadTime(reader, each.key)};
+    }
   }
   dataset.line = ReadLine(reader);
   statement.Merge(reader.Finish());
@@ -128,9 +198,11 @@ ApprovalSection ReadApprovals(const Json& json, JsonReader& statement) {
     RequiredApproval approval;
     approval.role = ReadCode<ApprovalRole>(each, "role");
     approval.count = static_cast<std::uint32_t>(each.Int("count", 1, 100));
+    approval.distinct_org = each.Bool("distinct_org");
     approvals.required.push_back(approval);
     reader.Merge(each.Finish());
   }
+  approvals.max_age = TryDuration(reader, "max_age");
   approvals.line = ReadLine(reader);
   statement.Merge(reader.Finish());
   return approvals;
@@ -148,7 +220,8 @@ void ReadSettings(JsonReader& statement, Policy& policy) {
   }
   if (const Json* json = statement.TryObject("sandbox")) {
     JsonReader reader(*json, "statement.sandbox");
-    policy.sandbox_network = ReadCode<SandboxNetwork>(reader, "network");
+    policy.sandbox_network = TryCode<SandboxNetwork>(reader, "network");
+    policy.sandbox_profile = TryCode<SandboxProfile>(reader, "profile_min");
     policy.sandbox_line = ReadLine(reader);
     statement.Merge(reader.Finish());
   }
@@ -156,6 +229,39 @@ void ReadSettings(JsonReader& statement, Policy& policy) {
     JsonReader reader(*json, "statement.update");
     policy.weights = ReadCode<WeightRule>(reader, "weights");
     policy.weights_line = ReadLine(reader);
+    statement.Merge(reader.Finish());
+  }
+}
+
+void ReadDuties(JsonReader& statement, Policy& policy) {
+  if (const Json* json = statement.TryObject("retention")) {
+    JsonReader reader(*json, "statement.retention");
+    policy.retention.audit_min = TryDuration(reader, "audit_min");
+    policy.retention.update_max = TryDuration(reader, "update_max");
+    policy.retention.model_review = TryDuration(reader, "model_review");
+    policy.retention.line = ReadLine(reader);
+    statement.Merge(reader.Finish());
+  }
+  if (const Json* json = statement.TryObject("erasure")) {
+    JsonReader reader(*json, "statement.erasure");
+    policy.on_withdrawal = TryCode<ErasureRule>(reader, "on_withdrawal");
+    policy.erasure_line = ReadLine(reader);
+    statement.Merge(reader.Finish());
+  }
+  if (const Json* json = statement.TryObject("audit")) {
+    JsonReader reader(*json, "statement.audit");
+    const std::optional<std::int64_t> witnesses = reader.TryInt("witnesses_min", 0, kMostWitnesses);
+    if (witnesses) {
+      policy.audit.witnesses_min = static_cast<std::uint32_t>(*witnesses);
+    }
+    policy.audit.max_unwitnessed_age = TryDuration(reader, "max_unwitnessed_age");
+    policy.audit.line = ReadLine(reader);
+    statement.Merge(reader.Finish());
+  }
+  if (const Json* json = statement.TryObject("time")) {
+    JsonReader reader(*json, "statement.time");
+    policy.max_skew = TryDuration(reader, "max_skew");
+    policy.time_line = ReadLine(reader);
     statement.Merge(reader.Finish());
   }
 }
@@ -182,6 +288,7 @@ StatusOr<Policy> Read(const Json& json) {
     }
   }
   ReadSettings(reader, policy);
+  ReadDuties(reader, policy);
   RETURN_IF_ERROR(reader.Finish());
   return policy;
 }
@@ -205,6 +312,7 @@ std::string StatementText(const Policy& site) {
                      {"datasets", std::move(datasets)},
                      {"rules", std::move(rules)}};
   AddSettings(site, json);
+  AddDuties(site, json);
   return PrintJson(std::move(json));
 }
 

@@ -1,6 +1,8 @@
 #include "policy/language/statement_rule.h"
 
 #include "base/text.h"
+#include "policy/language/duration.h"
+#include "policy/language/ranges.h"
 
 namespace domicile::policy {
 namespace {
@@ -26,6 +28,27 @@ class Writer {
       Set(key, std::string(Code(*value)));
     }
   }
+  template <typename E>
+  void Codes(std::string_view key, const std::optional<std::set<E>>& values) {
+    if (values) {
+      Set(key, CodesJson(*values));
+    }
+  }
+  void Areas(std::string_view key, const std::optional<std::set<Area>>& areas) {
+    if (areas) {
+      Set(key, TextsJson(*areas));
+    }
+  }
+  void Names(std::string_view key, const std::optional<std::set<std::string>>& names) {
+    if (names) {
+      Set(key, JsonArray(names->begin(), names->end()));
+    }
+  }
+  void Truth(std::string_view key, const std::optional<bool>& value) {
+    if (value) {
+      Set(key, Json(*value));
+    }
+  }
   void Into(std::string_view key, JsonObject& parent) {
     if (!json_.empty()) {
       parent.emplace(key, std::move(json_));
@@ -36,43 +59,36 @@ class Writer {
   JsonObject json_;
 };
 
-Json NamesJson(const std::set<std::string>& names) { return JsonArray(names.begin(), names.end()); }
-
 void AddAllow(const Rule& rule, JsonObject& json) {
   Writer allow;
-  if (rule.aggregator_locations) {
-    allow.Set("aggregator_locations", TextsJson(*rule.aggregator_locations));
-  }
-  if (rule.aggregator_control) {
-    allow.Set("aggregator_control", TextsJson(*rule.aggregator_control));
-  }
-  if (rule.recipients) {
-    allow.Set("recipients", NamesJson(*rule.recipients));
-  }
-  if (rule.update_kinds) {
-    allow.Set("update_kinds", CodesJson(*rule.update_kinds));
-  }
-  if (rule.purposes) {
-    allow.Set("purposes", CodesJson(*rule.purposes));
-  }
+  allow.Areas("aggregator_locations", rule.aggregator_locations);
+  allow.Areas("aggregator_control", rule.aggregator_control);
+  allow.Names("recipients", rule.recipients);
+  allow.Codes("update_kinds", rule.update_kinds);
+  allow.Codes("purposes", rule.purposes);
   allow.OneCode("aggregator_view", rule.aggregator_view);
+  allow.Areas("transit", rule.transit);
+  allow.Names("models", rule.models);
+  allow.Names("trainers", rule.trainers);
+  allow.Names("contributors", rule.contributors);
+  allow.Truth("derogations", rule.derogations);
   allow.Into("allow", json);
+}
+
+// A set of which empty and absent are the same.
+template <typename T>
+std::optional<std::set<T>> UnlessEmpty(const std::set<T>& values) {
+  return values.empty() ? std::nullopt : std::optional<std::set<T>>(values);
 }
 
 void AddDeny(const Rule& rule, JsonObject& json) {
   Writer deny;
-  if (!rule.deny_locations.empty()) {
-    deny.Set("locations", TextsJson(rule.deny_locations));
-  }
-  if (!rule.deny_control.empty()) {
-    deny.Set("control", TextsJson(rule.deny_control));
-  }
-  if (!rule.deny_recipients.empty()) {
-    deny.Set("recipients", NamesJson(rule.deny_recipients));
-  }
-  if (!rule.deny_update_kinds.empty()) {
-    deny.Set("update_kinds", CodesJson(rule.deny_update_kinds));
-  }
+  deny.Areas("locations", UnlessEmpty(rule.deny_locations));
+  deny.Areas("control", UnlessEmpty(rule.deny_control));
+  deny.Names("recipients", UnlessEmpty(rule.deny_recipients));
+  deny.Codes("update_kinds", UnlessEmpty(rule.deny_update_kinds));
+  deny.Codes("outputs", rule.deny_outputs);
+  deny.Codes("purposes", rule.deny_purposes);
   deny.Into("deny", json);
 }
 
@@ -84,9 +100,10 @@ void AddNumbers(const Rule& rule, JsonObject& json) {
   privacy.Number("min_local_steps", rule.min_local_steps);
   privacy.Decimal("clip_l2", rule.clip_l2);
   privacy.OneCode("dp_mode", rule.dp_mode);
-  if (rule.require_secagg) {
-    privacy.Set("require_secagg", Json(*rule.require_secagg));
-  }
+  privacy.Truth("require_secagg", rule.require_secagg);
+  privacy.Decimal("secagg_threshold", rule.secagg_threshold);
+  privacy.OneCode("dp_unit", rule.dp_unit);
+  privacy.OneCode("sampling", rule.sampling);
   privacy.Into("privacy", json);
   Writer limit;
   limit.Number("rounds", rule.rounds);
@@ -95,6 +112,15 @@ void AddNumbers(const Rule& rule, JsonObject& json) {
   limit.Decimal("released_numbers_per_record", rule.released_numbers_per_record);
   limit.Number("metrics", rule.metrics);
   limit.Decimal("params_per_record", rule.params_per_record);
+  limit.Decimal("epsilon_total", rule.epsilon_total);
+  limit.Decimal("epsilon_per_run", rule.epsilon_per_run);
+  limit.Decimal("delta", rule.delta);
+  if (rule.budget_window) {
+    limit.Set("budget_window", rule.budget_window == kLifeOfDataset
+                                   ? std::string(kLife)
+                                   : PrintDuration(*rule.budget_window));
+  }
+  limit.Number("export_subjects_per_year", rule.export_subjects_per_year);
   limit.Into("limit", json);
 }
 
@@ -132,45 +158,40 @@ std::optional<double> TryDecimal(JsonReader& reader, std::string_view key, doubl
   return *value;
 }
 
-std::set<std::string> ReadNames(JsonReader& reader, std::string_view key) {
+std::optional<std::set<std::string>> TryNames(JsonReader& reader, std::string_view key) {
+  if (!reader.Has(key)) {
+    return std::nullopt;
+  }
   const std::vector<std::string> names = reader.Strings(key);
-  return {names.begin(), names.end()};
+  return std::set<std::string>{names.begin(), names.end()};
+}
+
+std::optional<bool> TryTruth(JsonReader& reader, std::string_view key) {
+  return reader.Has(key) ? std::optional<bool>(reader.Bool(key)) : std::nullopt;
 }
 
 void ReadAllow(JsonReader& reader, Rule& rule) {
-  if (reader.Has("aggregator_locations")) {
-    rule.aggregator_locations = ReadTexts<Area>(reader, "aggregator_locations");
-  }
-  if (reader.Has("aggregator_control")) {
-    rule.aggregator_control = ReadTexts<Area>(reader, "aggregator_control");
-  }
-  if (reader.Has("recipients")) {
-    rule.recipients = ReadNames(reader, "recipients");
-  }
-  if (reader.Has("update_kinds")) {
-    rule.update_kinds = ReadCodes<UpdateKind>(reader, "update_kinds");
-  }
-  if (reader.Has("purposes")) {
-    rule.purposes = ReadCodes<Purpose>(reader, "purposes");
-  }
-  if (reader.Has("aggregator_view")) {
-    rule.aggregator_view = ReadCode<View>(reader, "aggregator_view");
-  }
+  rule.aggregator_locations = TryTexts<Area>(reader, "aggregator_locations");
+  rule.aggregator_control = TryTexts<Area>(reader, "aggregator_control");
+  rule.recipients = TryNames(reader, "recipients");
+  rule.update_kinds = TryCodes<UpdateKind>(reader, "update_kinds");
+  rule.purposes = TryCodes<Purpose>(reader, "purposes");
+  rule.aggregator_view = TryCode<View>(reader, "aggregator_view");
+  rule.transit = TryTexts<Area>(reader, "transit");
+  rule.models = TryNames(reader, "models");
+  rule.trainers = TryNames(reader, "trainers");
+  rule.contributors = TryNames(reader, "contributors");
+  rule.derogations = TryTruth(reader, "derogations");
 }
 
 void ReadDeny(JsonReader& reader, Rule& rule) {
-  if (reader.Has("locations")) {
-    rule.deny_locations = ReadTexts<Area>(reader, "locations");
-  }
-  if (reader.Has("control")) {
-    rule.deny_control = ReadTexts<Area>(reader, "control");
-  }
-  if (reader.Has("recipients")) {
-    rule.deny_recipients = ReadNames(reader, "recipients");
-  }
-  if (reader.Has("update_kinds")) {
-    rule.deny_update_kinds = ReadCodes<UpdateKind>(reader, "update_kinds");
-  }
+  rule.deny_locations = TryTexts<Area>(reader, "locations").value_or(std::set<Area>{});
+  rule.deny_control = TryTexts<Area>(reader, "control").value_or(std::set<Area>{});
+  rule.deny_recipients = TryNames(reader, "recipients").value_or(std::set<std::string>{});
+  rule.deny_update_kinds =
+      TryCodes<UpdateKind>(reader, "update_kinds").value_or(std::set<UpdateKind>{});
+  rule.deny_outputs = TryCodes<Output>(reader, "outputs");
+  rule.deny_purposes = TryCodes<Purpose>(reader, "purposes");
 }
 
 void ReadPrivacy(JsonReader& reader, Rule& rule) {
@@ -179,12 +200,11 @@ void ReadPrivacy(JsonReader& reader, Rule& rule) {
   rule.min_batch = TryNumber<std::uint32_t>(reader, "min_batch", 1);
   rule.min_local_steps = TryNumber<std::uint32_t>(reader, "min_local_steps", 1);
   rule.clip_l2 = TryDecimal(reader, "clip_l2", 1e-9, 1e9);
-  if (reader.Has("dp_mode")) {
-    rule.dp_mode = ReadCode<DpMode>(reader, "dp_mode");
-  }
-  if (reader.Has("require_secagg")) {
-    rule.require_secagg = reader.Bool("require_secagg");
-  }
+  rule.dp_mode = TryCode<DpMode>(reader, "dp_mode");
+  rule.require_secagg = TryTruth(reader, "require_secagg");
+  rule.secagg_threshold = TryDecimal(reader, "secagg_threshold", kLeastShare, kMostShare);
+  rule.dp_unit = TryCode<DpUnit>(reader, "dp_unit");
+  rule.sampling = TryCode<Sampling>(reader, "sampling");
 }
 
 void ReadLimit(JsonReader& reader, Rule& rule) {
@@ -194,6 +214,11 @@ void ReadLimit(JsonReader& reader, Rule& rule) {
   rule.released_numbers_per_record = TryDecimal(reader, "released_numbers_per_record", 0, 1e12);
   rule.metrics = TryNumber<std::uint64_t>(reader, "metrics", 0);
   rule.params_per_record = TryDecimal(reader, "params_per_record", 0, 1e12);
+  rule.epsilon_total = TryDecimal(reader, "epsilon_total", 0, kMostEpsilon);
+  rule.epsilon_per_run = TryDecimal(reader, "epsilon_per_run", 0, kMostEpsilon);
+  rule.delta = TryDecimal(reader, "delta", 0, kMostDelta);
+  rule.budget_window = TryDuration(reader, "budget_window", true);
+  rule.export_subjects_per_year = TryNumber<std::uint64_t>(reader, "export_subjects_per_year", 0);
 }
 
 TransferGround ReadGround(const Json& json, JsonReader& parent) {
@@ -231,6 +256,19 @@ WallTime ReadTime(JsonReader& reader, std::string_view key) {
   return time.ok() ? *time : WallTime{};
 }
 
+std::optional<Duration> TryDuration(JsonReader& reader, std::string_view key, bool or_life) {
+  const std::optional<std::string> text = reader.TryString(key);
+  if (!text) {
+    return std::nullopt;
+  }
+  if (or_life && *text == kLife) {
+    return kLifeOfDataset;
+  }
+  const StatusOr<Duration> value = ParseDuration(*text);
+  reader.Merge(value.status());
+  return value.ok() ? std::optional<Duration>(*value) : std::nullopt;
+}
+
 std::uint32_t ReadLine(JsonReader& reader) {
   return static_cast<std::uint32_t>(reader.Int("line", 0, 10'000'000));
 }
@@ -242,6 +280,9 @@ Json RuleJson(const Rule& rule) {
   }
   AddAllow(rule, json);
   AddDeny(rule, json);
+  if (rule.evidence) {
+    json.emplace("evidence", std::string(Code(*rule.evidence)));
+  }
   AddNumbers(rule, json);
   if (!rule.transfers.empty()) {
     JsonArray grounds;
@@ -267,6 +308,7 @@ StatusOr<Rule> RuleFromJson(const Json& json) {
   }
   ReadPart(reader, "allow", rule, ReadAllow);
   ReadPart(reader, "deny", rule, ReadDeny);
+  rule.evidence = TryCode<LocationEvidence>(reader, "evidence");
   ReadPart(reader, "privacy", rule, ReadPrivacy);
   ReadPart(reader, "limit", rule, ReadLimit);
   if (reader.Has("transfers")) {

@@ -1,6 +1,7 @@
 // Rules, codes, places and times in statements.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@ Json RuleJson(const Rule& rule);
 StatusOr<Rule> RuleFromJson(const Json& json);
 
 WallTime ReadTime(JsonReader& reader, std::string_view key);
+// Empty where the key is absent. `life` is kLifeOfDataset where `or_life`.
+std::optional<Duration> TryDuration(JsonReader& reader, std::string_view key, bool or_life = false);
 std::uint32_t ReadLine(JsonReader& reader);
 
 template <typename E>
@@ -59,6 +62,16 @@ std::set<E> ReadCodes(JsonReader& reader, std::string_view key) {
   return values;
 }
 
+template <typename E>
+std::optional<E> TryCode(JsonReader& reader, std::string_view key) {
+  return reader.Has(key) ? std::optional<E>(ReadCode<E>(reader, key)) : std::nullopt;
+}
+
+template <typename E>
+std::optional<std::set<E>> TryCodes(JsonReader& reader, std::string_view key) {
+  return reader.Has(key) ? std::optional<std::set<E>>(ReadCodes<E>(reader, key)) : std::nullopt;
+}
+
 template <typename T>
 std::set<T> ReadTexts(JsonReader& reader, std::string_view key) {
   std::set<T> values;
@@ -70,6 +83,11 @@ std::set<T> ReadTexts(JsonReader& reader, std::string_view key) {
     }
   }
   return values;
+}
+
+template <typename T>
+std::optional<std::set<T>> TryTexts(JsonReader& reader, std::string_view key) {
+  return reader.Has(key) ? std::optional<std::set<T>>(ReadTexts<T>(reader, key)) : std::nullopt;
 }
 
 }  // namespace domicile::policy

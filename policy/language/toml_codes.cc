@@ -49,6 +49,16 @@ std::optional<std::set<Area>> TryAreas(TomlTable& table, std::string_view key) {
   return areas;
 }
 
+std::optional<Duration> TryDuration(TomlTable& table, std::string_view key) {
+  const std::optional<std::string> text = table.TryString(key);
+  if (!text) {
+    return std::nullopt;
+  }
+  const StatusOr<Duration> value = ParseDuration(*text);
+  table.Merge(key, value.status());
+  return value.ok() ? std::optional<Duration>(*value) : std::nullopt;
+}
+
 void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view text,
                      const std::vector<std::string_view>& known) {
   const std::string nearest = NearestSpelling(text, known);

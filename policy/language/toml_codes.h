@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/toml.h"
+#include "policy/language/duration.h"
 #include "policy/language/jurisdiction.h"
 #include "policy/language/vocabulary.h"
 
@@ -20,6 +21,7 @@ std::optional<std::set<Jurisdiction>> TryPlaces(TomlTable& table, std::string_vi
                                                 bool required);
 Jurisdiction ReadPlace(TomlTable& table, std::string_view key);
 std::optional<std::set<Area>> TryAreas(TomlTable& table, std::string_view key);
+std::optional<Duration> TryDuration(TomlTable& table, std::string_view key);
 
 // Notes that `text` is not one of `known`.
 void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view text,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -11,6 +12,10 @@ namespace {
 
 using Section = Problem::Section;
 
+constexpr std::string_view kWantsRecipient =
+    "must have only `sites`, `operator`, a site's name or `operator/NAME`";
+constexpr std::string_view kWantsSite = "must have only names of sites, as in the roster";
+constexpr std::string_view kWantsDigest = "must be 64 lower-case hexadecimal digits";
 constexpr auto kLongestLife = std::chrono::hours(24 * 366);
 
 bool AllOfAlphabet(std::string_view text, std::size_t longest, std::string_view extra, bool upper) {
@@ -36,6 +41,9 @@ std::optional<Problem> FindInIdentity(const PolicyIdentity& identity, bool is_st
   }
   if (!is_statement && identity.threshold > identity.signers.size()) {
     return problem("threshold", "must not be more than the number of signers");
+  }
+  if (!identity.legal_facts.empty() && !ParseDigest(identity.legal_facts).ok()) {
+    return problem("legal_facts", std::string(kWantsDigest));
   }
   return std::nullopt;
 }
@@ -72,29 +80,61 @@ std::optional<Problem> FindInDataset(const PolicyDataset& dataset, std::size_t i
       !IsSpecialCategoryBasis(dataset.special_category_basis)) {
     return problem("special_category_basis", "is not in the list of docs/formats/policy.md");
   }
-  if (dataset.dpia && !is_statement &&
-      (dataset.dpia->id.empty() || !ParseDigest(dataset.dpia->sha256).ok())) {
-    return problem("refs", "needs a dpia.id and a dpia.sha256 of 64 lower-case hexadecimal digits");
+  const std::pair<std::string_view, const std::optional<DocumentRef>&> documents[] = {
+      {"dpia", dataset.dpia},
+      {"tia", dataset.tia},
+      {"permit", dataset.permit},
+      {"baa", dataset.baa}};
+  for (const auto& [name, document] : documents) {
+    const std::string key = "refs." + std::string(name);
+    if (document && !is_statement && document->id.empty()) {
+      return problem(key + ".id", "must not be empty");
+    }
+    if (document && !is_statement && !ParseDigest(document->sha256).ok()) {
+      return problem(key + ".sha256", std::string(kWantsDigest));
+    }
   }
   return std::nullopt;
 }
 
 std::optional<Problem> FindInGround(const TransferGround& ground, std::size_t rule,
-                                    bool is_statement) {
-  const auto problem = [rule](std::string message) {
-    return Problem{Section::kRule, rule, "transfer", std::move(message)};
+                                    std::size_t item, bool is_statement) {
+  const auto problem = [rule, item](std::string key, std::string message) {
+    return Problem{Section::kTransfer, rule, std::move(key), std::move(message), item};
   };
-  const std::string to = "to `" + ground.to.text() + "`: ";
   if (ground.mechanism != Mechanism::kAdequacy && !ground.valid_until) {
-    return problem(to + "a mechanism other than adequacy needs valid_until");
+    return problem("valid_until", "is missing: a mechanism other than adequacy needs valid_until");
   }
   if (!is_statement && ground.ref.empty()) {
-    return problem(to + "needs a ref: the document, or the decision relied on");
+    return problem("ref", "is empty: it needs a ref, the document or the decision relied on");
   }
   if (!ground.importer.empty() && !OrganisationId::Parse(ground.importer).ok()) {
-    return problem(to + "importer must be an organisation's name as in the roster");
+    return problem("importer", "must be an organisation's name as in the roster");
   }
   return std::nullopt;
+}
+
+bool IsDigest(std::string_view text) { return ParseDigest(text).ok(); }
+bool IsSite(std::string_view text) { return SiteId::Parse(text).ok(); }
+
+// The first key of names in a rule that holds a name not of its form; empty if there is none.
+std::string KeyOfBadName(const Rule& rule) {
+  const auto fits = [](const auto& names, bool (*is_name)(std::string_view)) {
+    return !names || std::all_of(names->begin(), names->end(), is_name);
+  };
+  const std::optional<std::set<std::string>> denied = rule.deny_recipients;
+  const std::pair<std::string_view, bool> keys[] = {
+      {"allow.recipients", fits(rule.recipients, IsRecipient)},
+      {"allow.models", fits(rule.models, IsDigest)},
+      {"allow.trainers", fits(rule.trainers, IsDigest)},
+      {"allow.contributors", fits(rule.contributors, IsSite)},
+      {"deny.recipients", fits(denied, IsRecipient)}};
+  for (const auto& [key, is_right] : keys) {
+    if (!is_right) {
+      return std::string(key);
+    }
+  }
+  return {};
 }
 
 std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool is_statement) {
@@ -112,19 +152,13 @@ std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool 
   if (policy.source != PolicySource::kSite && !rule.transfers.empty()) {
     return problem("transfer", "belongs in a site policy: the exporter must have the ground");
   }
-  const auto all_recipients = [](const std::set<std::string>& names) {
-    return std::all_of(names.begin(), names.end(), IsRecipient);
-  };
-  if ((rule.recipients && !all_recipients(*rule.recipients)) ||
-      !all_recipients(rule.deny_recipients)) {
-    return problem(rule.recipients && !all_recipients(*rule.recipients) ? "allow" : "deny",
-                   "recipients must be `sites`, `operator`, a site's name or `operator/NAME`");
+  if (const std::string key = KeyOfBadName(rule); !key.empty()) {
+    return problem(key, key.ends_with("recipients")     ? std::string(kWantsRecipient)
+                        : key.ends_with("contributors") ? std::string(kWantsSite)
+                                                        : std::string(kWantsDigest));
   }
-  if (rule.min_contributors && *rule.min_contributors < 3) {
-    return problem("require", "min_contributors must be at least 3: with two, each sees the other");
-  }
-  for (const TransferGround& ground : rule.transfers) {
-    if (auto found = FindInGround(ground, index, is_statement)) {
+  for (std::size_t i = 0; i < rule.transfers.size(); ++i) {
+    if (auto found = FindInGround(rule.transfers[i], index, i, is_statement)) {
       return found;
     }
   }

@@ -12,11 +12,12 @@ namespace domicile::policy {
 
 // Where a policy contradicts itself: a key of `section`, the index-th of its kind.
 struct Problem {
-  enum class Section : unsigned char { kPolicy, kSite, kDataset, kRule, kApprovals };
+  enum class Section : unsigned char { kPolicy, kSite, kDataset, kRule, kTransfer, kApprovals };
   Section section = Section::kPolicy;
   std::size_t index = 0;
-  std::string key;  // empty: the section itself
+  std::string key;  // `allow.models`; empty: the section itself
   std::string message;
+  std::size_t item = 0;  // of a kTransfer: the item-th transfer of the index-th rule
 };
 
 // The first problem. `is_statement`: private fields are absent and not asked for. Pure.
