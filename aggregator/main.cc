@@ -1,19 +1,16 @@
 // domicile-aggregator: reads its configuration, wires the parts, serves until it is asked to stop.
-#include <csignal>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
-
-#include <CLI/CLI.hpp>
-#include <sys/stat.h>
 
 #include "aggregator/coordinator/config.h"
 #include "aggregator/coordinator/coordinator.h"
 #include "aggregator/service/admin_service.h"
 #include "aggregator/service/federation_service.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -45,13 +42,12 @@ wire::ServerOptions ServerOptionsFrom(const Config& config, const contracts::Ide
   return options;
 }
 
-// Waits for SIGTERM or SIGINT, which main has blocked in every thread; meanwhile one leaf a minute
-// counts the strangers that were turned away.
-void ServeUntilStopped(const sigset_t& signals, wire::FederationServer& server,
+// Serves until asked to stop; meanwhile one leaf a minute counts the strangers that were turned
+// away.
+void ServeUntilStopped(const Signals& signals, wire::FederationServer& server,
                        Coordinator& coordinator) {
   std::uint64_t told = 0;
-  const timespec period{.tv_sec = kRefusedPeersPeriod.count(), .tv_nsec = 0};
-  while (sigtimedwait(&signals, nullptr, &period) < 0) {
+  while (signals.Wait(kRefusedPeersPeriod) != Signals::Asked::kStop) {
     const std::uint64_t refused = server.RefusedPeers();
     if (refused > told) {
       coordinator.LogRefusedPeers(refused - told, kRefusedPeersPeriod);
@@ -60,7 +56,7 @@ void ServeUntilStopped(const sigset_t& signals, wire::FederationServer& server,
   }
 }
 
-Status Run(const std::string& config_path, const sigset_t& signals) {
+Status Run(const std::string& config_path, const Signals& signals) {
   const SystemClock clock;
   SystemRandom random;
   RETURN_IF_ERROR(wire::RequireTls13());
@@ -92,38 +88,14 @@ Status Run(const std::string& config_path, const sigset_t& signals) {
   return OkStatus();
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "The aggregator of a federation: adds up what site agents send.\n"
-      "Example: domicile-aggregator --config /etc/domicile/aggregator.toml",
-      "domicile-aggregator");
-  std::string config;
-  app.add_option("--config", config, "aggregator.toml (docs/formats/daemon-config.md)")->required();
-  app.set_version_flag("--version", DOMICILE_VERSION);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  umask(077);  // what is kept is nobody else's
-  StartLog("aggregator");
-  // Blocked before any thread exists, so that only the wait above sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const Status done = Run(config, signals);
-  if (done.ok()) {
-    return 0;
-  }
-  std::cerr << "domicile-aggregator: " << Message(done) << "\n";
-  const bool wrong_input =
-      done.code() == StatusCode::kInvalidArgument || done.code() == StatusCode::kUnauthenticated;
-  return wrong_input ? 2 : 3;
-}
-
 }  // namespace
 }  // namespace domicile::aggregator
 
-int main(int argc, char** argv) { return domicile::aggregator::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return domicile::RunDaemon(
+      {.program = "domicile-aggregator",
+       .log = "aggregator",
+       .description = "The aggregator of a federation: adds up what site agents send.",
+       .version = DOMICILE_VERSION},
+      argc, argv, domicile::aggregator::Run);
+}

@@ -1,16 +1,14 @@
 // domicile-agent: reads its configuration, locks itself out of everything it does not need, works
 // until it is asked to stop.
-#include <csignal>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-#include <sys/stat.h>
-
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -37,7 +35,7 @@ Lockdown LockdownFor(const AgentConfig& config) {
   return AgentLockdown(paths);
 }
 
-Status Run(const std::string& config_path, const sigset_t& signals) {
+Status Run(const std::string& config_path, const Signals& signals) {
   const SystemClock clock;
   SystemRandom random;
   RETURN_IF_ERROR(wire::RequireTls13());
@@ -62,9 +60,8 @@ Status Run(const std::string& config_path, const sigset_t& signals) {
   std::stop_source stop;
   std::jthread stopper([&signals, &stop](const std::stop_token& done) {
     // A second's pace, so that this thread also ends when the agent ends by itself.
-    const timespec pace{.tv_sec = 1, .tv_nsec = 0};
     while (!done.stop_requested()) {
-      if (sigtimedwait(&signals, nullptr, &pace) > 0) {
+      if (signals.Wait(std::chrono::seconds(1)) == Signals::Asked::kStop) {
         stop.request_stop();
         return;
       }
@@ -80,38 +77,14 @@ Status Run(const std::string& config_path, const sigset_t& signals) {
   });
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "The agent of a data site: the only way out, through a policy gate.\n"
-      "Example: domicile-agent --config /etc/domicile/agent.toml",
-      "domicile-agent");
-  std::string config;
-  app.add_option("--config", config, "agent.toml (docs/formats/daemon-config.md)")->required();
-  app.set_version_flag("--version", DOMICILE_VERSION);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  umask(077);  // what is kept is nobody else's
-  StartLog("agent");
-  // Blocked before any thread exists, so that only the stopper sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const Status done = Run(config, signals);
-  if (done.ok()) {
-    return 0;
-  }
-  std::cerr << "domicile-agent: " << Message(done) << "\n";
-  const bool wrong_input =
-      done.code() == StatusCode::kInvalidArgument || done.code() == StatusCode::kUnauthenticated;
-  return wrong_input ? 2 : 3;
-}
-
 }  // namespace
 }  // namespace domicile::site_agent
 
-int main(int argc, char** argv) { return domicile::site_agent::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return domicile::RunDaemon(
+      {.program = "domicile-agent",
+       .log = "agent",
+       .description = "The agent of a data site: the only way out, through a policy gate.",
+       .version = DOMICILE_VERSION},
+      argc, argv, domicile::site_agent::Run);
+}
