@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "contracts/normalisation.h"
 #include "models/initial.h"
 #include "models/network.h"
 #include "models/safetensors.h"
@@ -28,7 +29,8 @@ StatusOr<Bytes> FirstModel(const contracts::Plan& plan) {
     }
   }
   if (plan.normalisation.enabled) {
-    for (const auto& [name, value] : {std::pair(kMeanTensor, 0.0F), {kDeviationTensor, 1.0F}}) {
+    for (const auto& [name, value] :
+         {std::pair(contracts::kMeanTensor, 0.0F), {contracts::kDeviationTensor, 1.0F}}) {
       models::NamedTensor& tensor = tensors.emplace_back();
       tensor.name = name;
       tensor.shape = {plan.NumInputs()};

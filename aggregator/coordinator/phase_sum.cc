@@ -9,6 +9,7 @@
 
 #include "aggregator/coordinator/first_model.h"
 #include "base/text.h"
+#include "contracts/normalisation.h"
 #include "updates/clip.h"
 #include "updates/fed_avg.h"
 #include "updates/metrics.h"
@@ -33,7 +34,7 @@ Refusal Refuse(Reason reason, std::uint64_t limit = 0, std::uint64_t found = 0) 
 std::string Decimal(std::optional<double> value) { return value ? PrintDouble(*value) : ""; }
 
 bool IsNormalisation(const models::NamedTensor& tensor) {
-  return tensor.name == kMeanTensor || tensor.name == kDeviationTensor;
+  return tensor.name == contracts::kMeanTensor || tensor.name == contracts::kDeviationTensor;
 }
 
 void SetConstants(std::string_view name, const std::vector<double>& values,
@@ -273,8 +274,8 @@ StatusOr<std::variant<PhaseResult, Reason>> PhaseSum::FinishStatistics(
   if (!constants.ok()) {
     return Reason::kNormalisation;
   }
-  SetConstants(kMeanTensor, constants->mean, model);
-  SetConstants(kDeviationTensor, constants->deviation, model);
+  SetConstants(contracts::kMeanTensor, constants->mean, model);
+  SetConstants(contracts::kDeviationTensor, constants->deviation, model);
   PhaseResult result;
   result.model = models::PrintSafetensors(model);
   result.metrics.contributors = static_cast<std::uint32_t>(sum.Contributors());

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string_view>
 
+#include "contracts/normalisation.h"
 #include "updates/clip.h"
 
 namespace domicile::site_agent {
@@ -19,8 +20,8 @@ constexpr double kRoundingOfModel = std::numeric_limits<float>::epsilon();
 bool HasShape(const contracts::Plan& plan, const std::vector<models::NamedTensor>& model) {
   std::vector<contracts::TensorSpec> wanted = plan.Tensors();
   if (plan.normalisation.enabled) {
-    wanted.push_back({.name = kMeanTensor, .shape = {plan.NumInputs()}});
-    wanted.push_back({.name = kDeviationTensor, .shape = {plan.NumInputs()}});
+    wanted.push_back({.name = contracts::kMeanTensor, .shape = {plan.NumInputs()}});
+    wanted.push_back({.name = contracts::kDeviationTensor, .shape = {plan.NumInputs()}});
   }
   return std::equal(wanted.begin(), wanted.end(), model.begin(), model.end(),
                     [](const contracts::TensorSpec& spec, const models::NamedTensor& tensor) {
@@ -30,7 +31,7 @@ bool HasShape(const contracts::Plan& plan, const std::vector<models::NamedTensor
 }
 
 bool IsConstant(const models::NamedTensor& tensor) {
-  return tensor.name == kMeanTensor || tensor.name == kDeviationTensor;
+  return tensor.name == contracts::kMeanTensor || tensor.name == contracts::kDeviationTensor;
 }
 
 Reason CheckConstants(const contracts::Plan& plan, const IntakeState& state,
@@ -48,7 +49,7 @@ Reason CheckConstants(const contracts::Plan& plan, const IntakeState& state,
   if (same) {
     return Reason::kNone;
   }
-  const models::NamedTensor& deviation = *models::FindTensor(model, kDeviationTensor);
+  const models::NamedTensor& deviation = *models::FindTensor(model, contracts::kDeviationTensor);
   const bool above_floor =
       std::all_of(deviation.values.begin(), deviation.values.end(), [&](float value) {
         return static_cast<double>(value) >=

@@ -13,9 +13,6 @@
 
 namespace domicile::site_agent {
 
-inline constexpr const char* kMeanTensor = "normalisation.mean";
-inline constexpr const char* kDeviationTensor = "normalisation.deviation";
-
 // What this site knows of the job's models so far.
 struct IntakeState {
   std::vector<models::NamedTensor> last;  // the last model taken in

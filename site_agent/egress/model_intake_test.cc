@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "base/random.h"
+#include "contracts/normalisation.h"
 #include "site_agent/egress/testing.h"
 #include "site_agent/trainer/execute.h"
 #include "tests/support/federation_in_memory.h"
@@ -106,8 +107,8 @@ TEST_CASE("CheckModel: forty rounds of honest averaging of the heart data pass")
   const tests::Constants constants = tests::PoolConstants(plan, statistics);
   Model model = ZeroModel(plan);
   const Model first = model;
-  model[2] = tests::Vector(kMeanTensor, constants.mean);
-  model[3] = tests::Vector(kDeviationTensor, constants.deviation);
+  model[2] = tests::Vector(contracts::kMeanTensor, constants.mean);
+  model[3] = tests::Vector(contracts::kDeviationTensor, constants.deviation);
 
   CHECK(CheckModel(plan, {.last = first, .train_commits = 0, .statistics_committed = true},
                    model) == Reason::kNone);

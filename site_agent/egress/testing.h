@@ -8,6 +8,7 @@
 
 #include "audit/records.h"
 #include "base/file.h"
+#include "contracts/normalisation.h"
 #include "contracts/plan.h"
 #include "crypto/tree_digest.h"
 #include "models/safetensors.h"
@@ -47,9 +48,10 @@ inline Model ZeroModel(const contracts::Plan& plan) {
     model.push_back({.name = spec.name, .shape = spec.shape});
     model.back().values.assign(spec.Size(), 0);
   }
-  for (const char* name : {kMeanTensor, kDeviationTensor}) {
+  for (const char* name : {contracts::kMeanTensor, contracts::kDeviationTensor}) {
     model.push_back({.name = name, .shape = {plan.NumInputs()}});
-    model.back().values.assign(plan.NumInputs(), name == std::string(kMeanTensor) ? 0 : 1);
+    model.back().values.assign(plan.NumInputs(),
+                               name == std::string(contracts::kMeanTensor) ? 0 : 1);
   }
   return model;
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "contracts/normalisation.h"
 #include "contracts/plan.h"
 #include "models/initial.h"
 #include "site_agent/trainer/execute.h"
@@ -134,8 +135,9 @@ StatusOr<Model> FirstModel(const contracts::Plan& plan, const std::vector<Site>&
     return model;
   }
   ASSIGN_OR_RETURN(const PooledSums pooled, PoolStatistics(plan, sites));
-  models::NamedTensor mean = {.name = "normalisation.mean", .shape = {plan.NumInputs()}};
-  models::NamedTensor deviation = {.name = "normalisation.deviation", .shape = {plan.NumInputs()}};
+  models::NamedTensor mean = {.name = contracts::kMeanTensor, .shape = {plan.NumInputs()}};
+  models::NamedTensor deviation = {.name = contracts::kDeviationTensor,
+                                   .shape = {plan.NumInputs()}};
   for (std::size_t input = 0; input < plan.NumInputs(); ++input) {
     const double first = pooled.sums[input] / pooled.counts[input];
     const double second = pooled.squares[input] / pooled.counts[input];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "contracts/normalisation.h"
 #include "models/initial.h"
 #include "site_agent/trainer/execute.h"
 
@@ -95,9 +96,9 @@ Outcome<PreparedModel> PrepareModel(const contracts::Plan& plan,
   }
   prepared.parameters = *std::move(parameters);
   StatusOr<std::vector<double>> mean =
-      Constants(model, "normalisation.mean", prepared.network.num_inputs, 0);
+      Constants(model, contracts::kMeanTensor, prepared.network.num_inputs, 0);
   StatusOr<std::vector<double>> deviation =
-      Constants(model, "normalisation.deviation", prepared.network.num_inputs, 1);
+      Constants(model, contracts::kDeviationTensor, prepared.network.num_inputs, 1);
   for (const Status& status : {mean.status(), deviation.status()}) {
     if (!status.ok()) {
       return MakeFault(Reason::kNormalisation, alias, std::string(Message(status)));
