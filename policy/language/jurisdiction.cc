@@ -2,39 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/text.h"
+#include "policy/language/iso_3166.h"
 
 namespace domicile::policy {
 namespace {
 
 using std::string_view_literals::operator""sv;
-
-// ISO 3166-1, officially assigned. `XK`, `EU`, `UK` and other reserved or user-assigned elements
-// are not in it, by design.
-constexpr std::array kCountries = {
-    "AD"sv, "AE"sv, "AF"sv, "AG"sv, "AI"sv, "AL"sv, "AM"sv, "AO"sv, "AQ"sv, "AR"sv, "AS"sv, "AT"sv,
-    "AU"sv, "AW"sv, "AX"sv, "AZ"sv, "BA"sv, "BB"sv, "BD"sv, "BE"sv, "BF"sv, "BG"sv, "BH"sv, "BI"sv,
-    "BJ"sv, "BL"sv, "BM"sv, "BN"sv, "BO"sv, "BQ"sv, "BR"sv, "BS"sv, "BT"sv, "BV"sv, "BW"sv, "BY"sv,
-    "BZ"sv, "CA"sv, "CC"sv, "CD"sv, "CF"sv, "CG"sv, "CH"sv, "CI"sv, "CK"sv, "CL"sv, "CM"sv, "CN"sv,
-    "CO"sv, "CR"sv, "CU"sv, "CV"sv, "CW"sv, "CX"sv, "CY"sv, "CZ"sv, "DE"sv, "DJ"sv, "DK"sv, "DM"sv,
-    "DO"sv, "DZ"sv, "EC"sv, "EE"sv, "EG"sv, "EH"sv, "ER"sv, "ES"sv, "ET"sv, "FI"sv, "FJ"sv, "FK"sv,
-    "FM"sv, "FO"sv, "FR"sv, "GA"sv, "GB"sv, "GD"sv, "GE"sv, "GF"sv, "GG"sv, "GH"sv, "GI"sv, "GL"sv,
-    "GM"sv, "GN"sv, "GP"sv, "GQ"sv, "GR"sv, "GS"sv, "GT"sv, "GU"sv, "GW"sv, "GY"sv, "HK"sv, "HM"sv,
-    "HN"sv, "HR"sv, "HT"sv, "HU"sv, "ID"sv, "IE"sv, "IL"sv, "IM"sv, "IN"sv, "IO"sv, "IQ"sv, "IR"sv,
-    "IS"sv, "IT"sv, "JE"sv, "JM"sv, "JO"sv, "JP"sv, "KE"sv, "KG"sv, "KH"sv, "KI"sv, "KM"sv, "KN"sv,
-    "KP"sv, "KR"sv, "KW"sv, "KY"sv, "KZ"sv, "LA"sv, "LB"sv, "LC"sv, "LI"sv, "LK"sv, "LR"sv, "LS"sv,
-    "LT"sv, "LU"sv, "LV"sv, "LY"sv, "MA"sv, "MC"sv, "MD"sv, "ME"sv, "MF"sv, "MG"sv, "MH"sv, "MK"sv,
-    "ML"sv, "MM"sv, "MN"sv, "MO"sv, "MP"sv, "MQ"sv, "MR"sv, "MS"sv, "MT"sv, "MU"sv, "MV"sv, "MW"sv,
-    "MX"sv, "MY"sv, "MZ"sv, "NA"sv, "NC"sv, "NE"sv, "NF"sv, "NG"sv, "NI"sv, "NL"sv, "NO"sv, "NP"sv,
-    "NR"sv, "NU"sv, "NZ"sv, "OM"sv, "PA"sv, "PE"sv, "PF"sv, "PG"sv, "PH"sv, "PK"sv, "PL"sv, "PM"sv,
-    "PN"sv, "PR"sv, "PS"sv, "PT"sv, "PW"sv, "PY"sv, "QA"sv, "RE"sv, "RO"sv, "RS"sv, "RU"sv, "RW"sv,
-    "SA"sv, "SB"sv, "SC"sv, "SD"sv, "SE"sv, "SG"sv, "SH"sv, "SI"sv, "SJ"sv, "SK"sv, "SL"sv, "SM"sv,
-    "SN"sv, "SO"sv, "SR"sv, "SS"sv, "ST"sv, "SV"sv, "SX"sv, "SY"sv, "SZ"sv, "TC"sv, "TD"sv, "TF"sv,
-    "TG"sv, "TH"sv, "TJ"sv, "TK"sv, "TL"sv, "TM"sv, "TN"sv, "TO"sv, "TR"sv, "TT"sv, "TV"sv, "TW"sv,
-    "TZ"sv, "UA"sv, "UG"sv, "UM"sv, "US"sv, "UY"sv, "UZ"sv, "VA"sv, "VC"sv, "VE"sv, "VG"sv, "VI"sv,
-    "VN"sv, "VU"sv, "WF"sv, "WS"sv, "YE"sv, "YT"sv, "ZA"sv, "ZM"sv, "ZW"sv};
-static_assert(kCountries.size() == 249);
 
 constexpr std::array kBlocs = {"EEA"sv, "EU"sv};
 
@@ -42,7 +18,8 @@ struct Hint {
   std::string_view wrong;
   std::string_view hint;
 };
-// What people write instead, and what they should.
+// What people write instead, and what they should. Of codes that ISO 3166-1 reserves, assigns to
+// users or has withdrawn.
 constexpr std::array kHints = {
     Hint{"UK", "the code of the United Kingdom is `GB`"},
     Hint{"EL", "the code of Greece is `GR`"},
@@ -50,14 +27,27 @@ constexpr std::array kHints = {
     Hint{"EU", "`EU` is a bloc, not a place; blocs stand only in rules and legal facts"},
     Hint{"EEA", "`EEA` is a bloc, not a place; blocs stand only in rules and legal facts"},
     Hint{"EFTA", "this bloc is not defined; list its countries"},
+    Hint{"APEC", "this bloc is not defined; list its countries"},
+    Hint{"EZ", "the euro area is not a place; list its countries"},
+    Hint{"UN", "an organisation is not a place; write where it keeps the data"},
     Hint{"EUROPE", "a continent is not a place; write `EU`, `EEA` or list countries"},
-    Hint{"FRA", "use the two-letter code `FR`"},
-    Hint{"DEU", "use the two-letter code `DE`"},
-    Hint{"GBR", "use the two-letter code `GB`"},
-    Hint{"USA", "use the two-letter code `US`"},
-    Hint{"CHE", "use the two-letter code `CH`"},
-    Hint{"IRL", "use the two-letter code `IE`"},
-    Hint{"HUN", "use the two-letter code `HU`"},
+    Hint{"AFRICA", "a continent is not a place; list countries"},
+    Hint{"ASIA", "a continent is not a place; list countries"},
+    Hint{"AC", "the code of Ascension is `SH`"},
+    Hint{"TA", "the code of Tristan da Cunha is `SH`"},
+    Hint{"EA", "Ceuta and Melilla are in `ES`"},
+    Hint{"IC", "the Canary Islands are in `ES`"},
+    Hint{"FX", "the code of France is `FR`"},
+    Hint{"AN", "the Netherlands Antilles are dissolved; write `BQ`, `CW` or `SX`"},
+    Hint{"BU", "the code of Myanmar is `MM`"},
+    Hint{"CS", "this code is withdrawn; write `CZ`, `SK`, `RS` or `ME`"},
+    Hint{"DD", "the code of Germany is `DE`"},
+    Hint{"SU", "the Soviet Union is dissolved; write the country of today"},
+    Hint{"TP", "the code of Timor-Leste is `TL`"},
+    Hint{"YU", "Yugoslavia is dissolved; write the country of today"},
+    Hint{"ZR", "the code of the Democratic Republic of the Congo is `CD`"},
+    Hint{"JA", "the code of Japan is `JP`"},
+    Hint{"EN", "this is a language; write the country, such as `GB`"},
     Hint{"*", "there is no wildcard; list the places"},
 };
 
@@ -73,15 +63,95 @@ std::string Upper(std::string_view text) {
 }
 
 bool IsCountry(std::string_view text) {
-  return std::binary_search(kCountries.begin(), kCountries.end(), text);
+  const auto countries = IsoCountries();
+  const auto found = std::lower_bound(
+      countries.begin(), countries.end(), text,
+      [](const IsoCountry& each, std::string_view code) { return each.alpha2 < code; });
+  return found != countries.end() && found->alpha2 == text;
+}
+
+bool HasSubdivisionForm(std::string_view text) {
+  return text.size() >= 4 && text.size() <= 6 && text[2] == '-' && IsCountry(text.substr(0, 2)) &&
+         std::all_of(text.begin() + 3, text.end(), [](char c) { return IsUpper(c) || IsDigit(c); });
+}
+
+// The parts of a country's subdivisions; null where they are checked by form only.
+const IsoSubdivisions* Listed(std::string_view country) {
+  const auto lists = IsoListedSubdivisions();
+  const auto found =
+      std::find_if(lists.begin(), lists.end(),
+                   [country](const IsoSubdivisions& each) { return each.country == country; });
+  return found == lists.end() ? nullptr : &*found;
+}
+
+// The code that the place has as a country; empty for every other text.
+std::string_view OwnCode(std::string_view subdivision) {
+  const auto codes = IsoOwnCodes();
+  const auto found = std::find_if(
+      codes.begin(), codes.end(),
+      [subdivision](const IsoOwnCode& each) { return each.subdivision == subdivision; });
+  return found == codes.end() ? std::string_view{} : found->country;
 }
 
 bool IsPlace(std::string_view text) {
   if (text.size() == 2) {
     return IsCountry(text);
   }
-  return text.size() >= 4 && text.size() <= 6 && text[2] == '-' && IsCountry(text.substr(0, 2)) &&
-         std::all_of(text.begin() + 3, text.end(), [](char c) { return IsUpper(c) || IsDigit(c); });
+  if (!HasSubdivisionForm(text) || !OwnCode(text).empty()) {
+    return false;
+  }
+  const IsoSubdivisions* list = Listed(text.substr(0, 2));
+  return list == nullptr ||
+         list->parts.find(" " + std::string(text.substr(3)) + " ") != std::string_view::npos;
+}
+
+// The code of a country by its name in English or its alpha-3 code, in letters of any case; empty
+// if nothing is near.
+std::string_view CodeByName(const std::string& upper) {
+  std::vector<std::string> names;
+  for (const IsoCountry& country : IsoCountries()) {
+    if (country.alpha3 == upper) {
+      return country.alpha2;
+    }
+    names.push_back(Upper(country.name));
+  }
+  constexpr std::size_t kShortestName = 5;  // shorter texts are near to everything
+  const std::string nearest =
+      upper.size() < kShortestName ? "" : NearestSpelling(upper, std::span(names));
+  const auto found = std::find(names.begin(), names.end(), nearest.empty() ? upper : nearest);
+  return found == names.end()
+             ? std::string_view{}
+             : IsoCountries()[static_cast<std::size_t>(found - names.begin())].alpha2;
+}
+
+// What is wrong with a text of the form of a subdivision, or of two places the wrong way round.
+std::string SubdivisionHint(std::string_view text) {
+  if (const std::string_view own = OwnCode(text); !own.empty()) {
+    return "this place has a code of its own, which is the one to write: `" + std::string(own) +
+           "`";
+  }
+  const std::size_t hyphen = text.find('-');
+  if (hyphen == std::string_view::npos || hyphen != 2 || !IsCountry(text.substr(0, 2))) {
+    return {};
+  }
+  const std::string country(text.substr(0, 2));
+  const IsoSubdivisions* list = Listed(country);
+  if (list == nullptr) {
+    return {};
+  }
+  const std::string swapped = std::string(text.substr(3)) + "-" + country;
+  if (IsPlace(swapped)) {
+    return "the country stands first: is `" + swapped + "` meant?";
+  }
+  std::vector<std::string> codes;
+  for (const std::string_view part : Split(list->parts, ' ')) {
+    if (!part.empty()) {
+      codes.push_back(country + "-" + std::string(part));
+    }
+  }
+  const std::string nearest = NearestSpelling(text, std::span<const std::string>(codes));
+  return "`" + country + "` has no such subdivision in ISO 3166-2" +
+         (nearest.empty() ? "" : " (did you mean `" + nearest + "`?)");
 }
 
 Status NotAPlace(std::string_view text, std::string_view kind) {
@@ -100,6 +170,13 @@ std::string JurisdictionHint(std::string_view text) {
       return std::string(hint.hint);
     }
   }
+  const std::string upper = Upper(text);
+  if (upper != text && (IsPlace(upper) || upper == "EU" || upper == "EEA")) {
+    return "codes are upper case: `" + upper + "`";
+  }
+  if (const std::string_view code = CodeByName(upper); !code.empty()) {
+    return "use the two-letter code `" + std::string(code) + "`";
+  }
   if (std::any_of(text.begin(), text.end(),
                   [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     return "it has letters that are not ASCII, such as look-alikes of Latin letters";
@@ -113,9 +190,8 @@ std::string JurisdictionHint(std::string_view text) {
   if (text.find('*') != std::string_view::npos) {
     return "there is no wildcard; list the places";
   }
-  const std::string upper = Upper(text);
-  if (upper != text && (IsPlace(upper) || upper == "EU" || upper == "EEA")) {
-    return "codes are upper case: `" + upper + "`";
+  if (const std::string hint = SubdivisionHint(text); !hint.empty()) {
+    return hint;
   }
   if (text.size() == 3 && std::all_of(text.begin(), text.end(), IsUpper)) {
     return "three-letter codes are not used; write the two-letter code";
@@ -160,6 +236,16 @@ Area Area::Of(const Jurisdiction& place) {
 }
 
 std::span<const std::string_view> BlocNames() { return kBlocs; }
-std::span<const std::string_view> CountryCodes() { return kCountries; }
+
+std::span<const std::string_view> CountryCodes() {
+  static const std::vector<std::string_view> codes = [] {
+    std::vector<std::string_view> all;
+    for (const IsoCountry& country : IsoCountries()) {
+      all.push_back(country.alpha2);
+    }
+    return all;
+  }();
+  return codes;
+}
 
 }  // namespace domicile::policy

@@ -20,9 +20,11 @@ class Jurisdiction {
  public:
   Jurisdiction() = default;
   // Two upper-case letters of the official list, or such a code, a hyphen and one to three
-  // upper-case letters or digits. Subdivisions are checked by form, their countries against the
-  // list. Errors: kInvalidArgument, with a hint for the usual mistakes (`UK`, `EL`, `XK`, `EU`,
-  // three letters, small letters, spaces, look-alike letters, lists, `*`).
+  // upper-case letters or digits. Subdivisions of the countries in IsoListedSubdivisions() are
+  // checked against ISO 3166-2, others by form. One place has one code: `US-PR` is refused, since
+  // `PR` is a country of the list. Errors: kInvalidArgument, with a hint for the usual mistakes
+  // (`UK`, `EL`, `XK`, `EU`, names, three letters, small letters, spaces, look-alike letters,
+  // lists, `*`, an unknown subdivision with the nearest one).
   static StatusOr<Jurisdiction> Parse(std::string_view text);
   const std::string& text() const { return text_; }
   std::string_view Country() const { return std::string_view(text_).substr(0, 2); }
