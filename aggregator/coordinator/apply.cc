@@ -157,18 +157,16 @@ void Coordinator::CarryOut(Job& job, const Action& action, std::uint64_t leaf) {
                DeadlinePassed{.key = deadline->key, .epoch = deadline->epoch});
   } else if (const auto* open = std::get_if<OpenPhase>(&action)) {
     StatusOr<PhaseSum> sum = PhaseSum::Create(*job.plan, open->key.phase);
-    StatusOr<audit::ProvenLeaf> opening = log_->LeafWithProof(leaf);
-    if (!sum.ok() || !opening.ok()) {
+    if (!sum.ok()) {
       LogError("opening a phase of job `" + job.id.text() +
-               "`: " + std::string(Message(sum.ok() ? opening.status() : sum.status())));
+               "`: " + std::string(Message(sum.status())));
       return;  // nobody is told: the deadline ends the attempt
     }
     job.sum = *std::move(sum);
     job.opened_leaf = leaf;
     job.percent.clear();
-    for (const SiteId& site : open->participants) {
-      PushOpen(job, site, *opening);
-    }
+    job.due.emplace_back(OpeningDue{.key = open->key, .epoch = open->epoch});
+    Tell(job);
   } else if (const auto* repeat = std::get_if<RepeatOpen>(&action)) {
     StatusOr<audit::ProvenLeaf> opening = log_->LeafWithProof(job.opened_leaf);
     if (opening.ok()) {
@@ -182,30 +180,10 @@ void Coordinator::CarryOut(Job& job, const Action& action, std::uint64_t leaf) {
     job.sum.reset();
     timers_.Cancel(TimerName("start", job.id));
     timers_.Cancel(TimerName("deadline", job.id));
-    for (const auto& [site, record] : job.state.sites) {
-      if (Session* session = FindSession(site)) {
-        session->port->Push(
-            EndedMessage{.job = job.id, .stage = end->stage, .reason = end->reason});
-      }
-    }
+    job.due.emplace_back(EndDue{.stage = end->stage, .reason = end->reason});
+    Tell(job);
     LogInfo("job `" + job.id.text() + "`: " + std::string(StageName(end->stage)));
   }
-}
-
-void Coordinator::PushOpen(Job& job, const SiteId& site, const audit::ProvenLeaf& opening) {
-  Session* session = FindSession(site);
-  if (session == nullptr || !job.state.current) {
-    return;
-  }
-  const CurrentPhase& current = *job.state.current;
-  session->port->Push(
-      OpenMessage{.job = job.id,
-                  .key = current.key,
-                  .epoch = current.epoch,
-                  .model = job.model,
-                  .deadline_seconds = static_cast<std::uint32_t>(job.state.rules.deadline.count()),
-                  .floor = current.floor,
-                  .opening = opening});
 }
 
 void Coordinator::PushToParticipants(const std::vector<SiteId>& sites, const ToSite& message) {

@@ -1,5 +1,4 @@
 // From a full sum to the next model: decided for every contributor, durable, then told.
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -118,23 +117,8 @@ Status Coordinator::StoreResult(Job& job, const CommitPhase& action, PhaseResult
         job.metrics.push_back({.key = action.key, .metrics = result.metrics});
         job.commits[{row.round, row.phase}] = row;
         job.sum.reset();
-        StatusOr<audit::ProvenLeaf> proven = log_->LeafWithProof(leaf_index);
-        if (!proven.ok()) {
-          LogError(std::string(Message(proven.status())));
-          return;  // sites ask for the outcome when they connect again
-        }
-        const OutcomeMessage outcome{.job = job.id,
-                                     .key = action.key,
-                                     .epoch = action.epoch,
-                                     .reason = policy::Reason::kNone,
-                                     .leaf = *std::move(proven)};
-        // To all that took part, also those that were late: they drop their copies.
-        PushToParticipants(sites, outcome);
-        for (const auto& [site, record_of_site] : job.state.sites) {
-          if (std::find(sites.begin(), sites.end(), site) == sites.end()) {
-            PushToParticipants({site}, outcome);
-          }
-        }
+        job.due.emplace_back(CommitDue{.key = action.key});
+        Tell(job);
       });
 }
 

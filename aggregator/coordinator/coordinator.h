@@ -160,11 +160,17 @@ class Coordinator {
   StatusOr<std::optional<audit::Event>> LeafOf(const Job& job, const JobState& next,
                                                const Action& action) REQUIRES(mutex_);
   void CarryOut(Job& job, const Action& action, std::uint64_t leaf) REQUIRES(mutex_);
-  void PushOpen(Job& job, const SiteId& site, const audit::ProvenLeaf& opening) REQUIRES(mutex_);
   void PushToParticipants(const std::vector<SiteId>& sites, const ToSite& message) REQUIRES(mutex_);
   void Changed(Job& job) REQUIRES(mutex_);
   void ApplyLater(const JobId& job, const std::string& timer, std::chrono::nanoseconds after,
                   Event event) REQUIRES(mutex_);
+
+  // tell.cc
+  // Tells the sites what is due, in order. Where no head can be signed now, nothing is told and it
+  // is tried again: an end before its commit would be another story.
+  void Tell(Job& job) REQUIRES(mutex_);
+  void TellOne(Job& job, const Due& due) REQUIRES(mutex_);
+  void PushOpen(Job& job, const SiteId& site, const audit::ProvenLeaf& opening) REQUIRES(mutex_);
 
   // commit.cc
   void Commit(Job& job, const CommitPhase& action) REQUIRES(mutex_);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "aggregator/coordinator/messages.h"
@@ -18,6 +20,20 @@
 #include "contracts/plan.h"
 
 namespace domicile::aggregator {
+
+// What sites are to be told of a job. Each is proven by a signed head, which a full disk may delay.
+struct CommitDue {
+  PhaseKey key;
+};
+struct OpeningDue {
+  PhaseKey key;
+  Epoch epoch;
+};
+struct EndDue {
+  JobStage stage = JobStage::kNone;
+  policy::Reason reason = policy::Reason::kNone;
+};
+using Due = std::variant<CommitDue, OpeningDue, EndDue>;
 
 // One thread at a time.
 struct Job {
@@ -43,6 +59,7 @@ struct Job {
   std::map<SiteId, std::uint32_t> percent;  // of the open phase
   std::vector<MetricsView> metrics;
   std::map<std::pair<RoundNumber, PhaseKind>, CommitRow> commits;
+  std::deque<Due> due;  // not told yet, in order
   std::uint64_t change = 1;
 
   bool HasEnded() const { return aggregator::HasEnded(state.stage); }
