@@ -41,7 +41,7 @@ StatusOr<Duration> ParseDuration(std::string_view text) {
     return wrong("it must be more than nothing, without a leading zero");
   }
   const StatusOr<std::int64_t> count =
-      digits <= kMostDigits ? ParseInt64(text.substr(0, digits)) : kLongest;
+      digits <= kMostDigits ? ParseInt64(text.substr(0, digits)) : kLongest + 1;
   if (!count.ok() || *count > kLongest / unit->seconds) {
     return wrong("it must be at most 1000y");
   }
