@@ -390,6 +390,17 @@ void TomlTable::Fail(std::string_view key, std::string_view message) {
                "`" + Inner(path_, key) + "` " + std::string(message));
 }
 
+void TomlTable::FailItem(std::string_view key, std::size_t index, std::string_view message) {
+  const toml::table* table = AsTable(table_);
+  const toml::node* node = table == nullptr ? nullptr : table->get(key);
+  const toml::array* items = node == nullptr ? nullptr : node->as_array();
+  const toml::node* item = items == nullptr ? nullptr : items->get(index);
+  if (item == nullptr) {
+    return Fail(key, message);
+  }
+  state_->Fail(item->source(), "`" + Inner(path_, key) + "` " + std::string(message));
+}
+
 void TomlTable::Merge(std::string_view key, const Status& status) {
   if (!status.ok()) {
     Fail(key, "is wrong: " + std::string(Message(status)));

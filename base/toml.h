@@ -2,6 +2,7 @@
 // with the nearest spelling, and nothing is converted silently.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,6 +84,8 @@ class TomlTable {
   std::uint32_t Line(std::string_view key = {}) const;
   // Notes an error about a key: "FILE:LINE:COLUMN: `table.key` message".
   void Fail(std::string_view key, std::string_view message);
+  // The same about the index-th item of a list, at the item's place.
+  void FailItem(std::string_view key, std::size_t index, std::string_view message);
   // Notes an error of a nested parse, with the key's position before it.
   void Merge(std::string_view key, const Status& status);
 

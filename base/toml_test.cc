@@ -202,6 +202,27 @@ TEST_CASE("TomlDocument: places and keys for messages of others") {
   CHECK(document.Root().Table("t").Line() == 4);
 }
 
+TEST_CASE("TomlDocument: a wrong item of a list is shown at its own place") {
+  TomlDocument document = MustParse("[t]\nx = [\n  \"a\",\n  \"b\",\n]\ny = 1\n");
+  TomlTable table = document.Root().Table("t");
+  table.Strings("x");
+  table.Int("y", 0, 9);
+
+  table.FailItem("x", 1, "is not known");
+
+  CHECK(Message(document.Finish()) == "f.toml:4:3: `t.x` is not known");
+}
+
+TEST_CASE("TomlDocument: an item that is not there is shown at its list, or at the table") {
+  TomlDocument list = MustParse("x = [1]\n");
+  list.Root().FailItem("x", 7, "is wrong");
+  CHECK(Message(list.Finish()) == "f.toml:1:5: `x` is wrong");
+
+  TomlDocument number = MustParse("y = 1\n");
+  number.Root().FailItem("y", 0, "is wrong");
+  CHECK(Message(number.Finish()) == "f.toml:1:5: `y` is wrong");
+}
+
 TEST_CASE("TomlDocument: a file that is not there is kNotFound and named") {
   const StatusOr<TomlDocument> document = TomlDocument::Read("/nonexistent/job.toml");
 
