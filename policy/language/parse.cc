@@ -27,10 +27,21 @@ std::optional<std::uint32_t> TrySmall(TomlTable& table, std::string_view key, st
   return value ? std::optional<std::uint32_t>(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-std::optional<std::set<std::string>> TryNames(TomlTable& table, std::string_view key) {
+std::optional<std::set<std::string>> TryNames(TomlTable& table, std::string_view key,
+                                              const NameForm& form) {
   const std::optional<std::vector<std::string>> names = table.TryStrings(key);
-  return names ? std::optional<std::set<std::string>>({names->begin(), names->end()})
-               : std::nullopt;
+  if (!names) {
+    return std::nullopt;
+  }
+  std::set<std::string> different;
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if (!form.fits((*names)[i])) {
+      table.FailItem(key, i, form.wants);
+    } else if (!different.insert((*names)[i]).second) {
+      FailRepeated(table, key, i);
+    }
+  }
+  return different;
 }
 
 // One of a closed list that is no enumeration; empty where it is absent.
@@ -137,21 +148,22 @@ TransferGround ReadGround(TomlTable table) {
 void ReadAllow(TomlTable table, Rule& rule) {
   rule.aggregator_locations = TryAreas(table, "aggregator_locations");
   rule.aggregator_control = TryAreas(table, "aggregator_control");
-  rule.recipients = TryNames(table, "recipients");
+  rule.recipients = TryNames(table, "recipients", kRecipientForm);
   rule.update_kinds = TryCodes<UpdateKind>(table, "update_kinds");
   rule.purposes = TryCodes<Purpose>(table, "purposes");
   rule.aggregator_view = TryCode<View>(table, "aggregator_view");
   rule.transit = TryAreas(table, "transit");
-  rule.models = TryNames(table, "models");
-  rule.trainers = TryNames(table, "trainers");
-  rule.contributors = TryNames(table, "contributors");
+  rule.models = TryNames(table, "models", kDigestForm);
+  rule.trainers = TryNames(table, "trainers", kDigestForm);
+  rule.contributors = TryNames(table, "contributors", kSiteForm);
   rule.derogations = table.TryBool("derogations");
 }
 
 void ReadDeny(TomlTable table, Rule& rule) {
   rule.deny_locations = TryAreas(table, "locations").value_or(std::set<Area>{});
   rule.deny_control = TryAreas(table, "control").value_or(std::set<Area>{});
-  rule.deny_recipients = TryNames(table, "recipients").value_or(std::set<std::string>{});
+  rule.deny_recipients =
+      TryNames(table, "recipients", kRecipientForm).value_or(std::set<std::string>{});
   rule.deny_update_kinds =
       TryCodes<UpdateKind>(table, "update_kinds").value_or(std::set<UpdateKind>{});
   rule.deny_outputs = TryCodes<Output>(table, "outputs");

@@ -2,23 +2,31 @@
 
 namespace domicile::policy {
 
+namespace {
+
+// Of Jurisdiction or Area.
+template <typename T>
+std::set<T> ParseAll(TomlTable& table, std::string_view key,
+                     const std::vector<std::string>& texts) {
+  std::set<T> values;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    StatusOr<T> value = T::Parse(texts[i]);
+    if (!value.ok()) {
+      table.FailItem(key, i, "is wrong: " + std::string(Message(value.status())));
+    } else if (!values.insert(*std::move(value)).second) {
+      FailRepeated(table, key, i);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
 std::optional<std::set<Jurisdiction>> TryPlaces(TomlTable& table, std::string_view key,
                                                 bool required) {
   const std::optional<std::vector<std::string>> texts =
       required ? table.Strings(key) : table.TryStrings(key);
-  if (!texts) {
-    return std::nullopt;
-  }
-  std::set<Jurisdiction> places;
-  for (const std::string& text : *texts) {
-    StatusOr<Jurisdiction> place = Jurisdiction::Parse(text);
-    if (place.ok()) {
-      places.insert(*std::move(place));
-    } else {
-      table.Merge(key, place.status());
-    }
-  }
-  return places;
+  return texts ? std::optional(ParseAll<Jurisdiction>(table, key, *texts)) : std::nullopt;
 }
 
 Jurisdiction ReadPlace(TomlTable& table, std::string_view key) {
@@ -34,19 +42,7 @@ Jurisdiction ReadPlace(TomlTable& table, std::string_view key) {
 
 std::optional<std::set<Area>> TryAreas(TomlTable& table, std::string_view key) {
   const std::optional<std::vector<std::string>> texts = table.TryStrings(key);
-  if (!texts) {
-    return std::nullopt;
-  }
-  std::set<Area> areas;
-  for (const std::string& text : *texts) {
-    StatusOr<Area> area = Area::Parse(text);
-    if (area.ok()) {
-      areas.insert(*std::move(area));
-    } else {
-      table.Merge(key, area.status());
-    }
-  }
-  return areas;
+  return texts ? std::optional(ParseAll<Area>(table, key, *texts)) : std::nullopt;
 }
 
 std::optional<Duration> TryDuration(TomlTable& table, std::string_view key) {
@@ -60,7 +56,7 @@ std::optional<Duration> TryDuration(TomlTable& table, std::string_view key) {
 }
 
 void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view text,
-                     const std::vector<std::string_view>& known) {
+                     const std::vector<std::string_view>& known, std::optional<std::size_t> index) {
   const std::string nearest = NearestSpelling(text, known);
   std::string message = "has `" + Visible(text, 40) + "`, which is not a code of this key";
   if (!nearest.empty()) {
@@ -71,7 +67,11 @@ void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view te
       message += " `" + std::string(code) + "`";
     }
   }
-  table.Fail(key, message);
+  index ? table.FailItem(key, *index, message) : table.Fail(key, message);
+}
+
+void FailRepeated(TomlTable& table, std::string_view key, std::size_t index) {
+  table.FailItem(key, index, "has this twice; say it once");
 }
 
 }  // namespace domicile::policy

@@ -1,6 +1,7 @@
 // Reading places and codes of the vocabulary from TOML, with the nearest spelling in errors.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,19 +24,23 @@ Jurisdiction ReadPlace(TomlTable& table, std::string_view key);
 std::optional<std::set<Area>> TryAreas(TomlTable& table, std::string_view key);
 std::optional<Duration> TryDuration(TomlTable& table, std::string_view key);
 
-// Notes that `text` is not one of `known`.
+// Notes that `text` is not one of `known`: at the key, or at the index-th item of its list.
 void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view text,
-                     const std::vector<std::string_view>& known);
+                     const std::vector<std::string_view>& known,
+                     std::optional<std::size_t> index = std::nullopt);
+// Notes that the index-th item of a list is in it already.
+void FailRepeated(TomlTable& table, std::string_view key, std::size_t index);
 
 template <typename E>
-std::optional<E> CodeOrFail(TomlTable& table, std::string_view key, std::string_view text) {
+std::optional<E> CodeOrFail(TomlTable& table, std::string_view key, std::string_view text,
+                            std::optional<std::size_t> index = std::nullopt) {
   const std::optional<E> value = FromCode<E>(text);
   if (!value) {
     std::vector<std::string_view> known;
     for (const E each : AllOf<E>()) {
       known.push_back(Code(each));
     }
-    FailUnknownCode(table, key, text, known);
+    FailUnknownCode(table, key, text, known, index);
   }
   return value;
 }
@@ -55,9 +60,10 @@ E ReadCode(TomlTable& table, std::string_view key) {
 template <typename E>
 std::set<E> CodesOf(TomlTable& table, std::string_view key, const std::vector<std::string>& texts) {
   std::set<E> values;
-  for (const std::string& text : texts) {
-    if (const std::optional<E> value = CodeOrFail<E>(table, key, text)) {
-      values.insert(*value);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::optional<E> value = CodeOrFail<E>(table, key, texts[i], i);
+    if (value && !values.insert(*value).second) {
+      FailRepeated(table, key, i);
     }
   }
   return values;

@@ -12,9 +12,6 @@ namespace {
 
 using Section = Problem::Section;
 
-constexpr std::string_view kWantsRecipient =
-    "must have only `sites`, `operator`, a site's name or `operator/NAME`";
-constexpr std::string_view kWantsSite = "must have only names of sites, as in the roster";
 constexpr std::string_view kWantsDigest = "must be 64 lower-case hexadecimal digits";
 constexpr auto kLongestLife = std::chrono::hours(24 * 366);
 
@@ -117,24 +114,25 @@ std::optional<Problem> FindInGround(const TransferGround& ground, std::size_t ru
 bool IsDigest(std::string_view text) { return ParseDigest(text).ok(); }
 bool IsSite(std::string_view text) { return SiteId::Parse(text).ok(); }
 
-// The first key of names in a rule that holds a name not of its form; empty if there is none.
-std::string KeyOfBadName(const Rule& rule) {
-  const auto fits = [](const auto& names, bool (*is_name)(std::string_view)) {
-    return !names || std::all_of(names->begin(), names->end(), is_name);
-  };
+// The first key of names in a rule that holds a name not of its form.
+std::optional<std::pair<std::string, std::string_view>> FindBadName(const Rule& rule) {
   const std::optional<std::set<std::string>> denied = rule.deny_recipients;
-  const std::pair<std::string_view, bool> keys[] = {
-      {"allow.recipients", fits(rule.recipients, IsRecipient)},
-      {"allow.models", fits(rule.models, IsDigest)},
-      {"allow.trainers", fits(rule.trainers, IsDigest)},
-      {"allow.contributors", fits(rule.contributors, IsSite)},
-      {"deny.recipients", fits(denied, IsRecipient)}};
-  for (const auto& [key, is_right] : keys) {
-    if (!is_right) {
-      return std::string(key);
+  struct Names {
+    std::string_view key;
+    const std::optional<std::set<std::string>>& names;
+    const NameForm& form;
+  };
+  const Names lists[] = {{"allow.recipients", rule.recipients, kRecipientForm},
+                         {"allow.models", rule.models, kDigestForm},
+                         {"allow.trainers", rule.trainers, kDigestForm},
+                         {"allow.contributors", rule.contributors, kSiteForm},
+                         {"deny.recipients", denied, kRecipientForm}};
+  for (const Names& list : lists) {
+    if (list.names && !std::all_of(list.names->begin(), list.names->end(), list.form.fits)) {
+      return std::pair(std::string(list.key), list.form.wants);
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool is_statement) {
@@ -152,10 +150,8 @@ std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool 
   if (policy.source != PolicySource::kSite && !rule.transfers.empty()) {
     return problem("transfer", "belongs in a site policy: the exporter must have the ground");
   }
-  if (const std::string key = KeyOfBadName(rule); !key.empty()) {
-    return problem(key, key.ends_with("recipients")     ? std::string(kWantsRecipient)
-                        : key.ends_with("contributors") ? std::string(kWantsSite)
-                                                        : std::string(kWantsDigest));
+  if (const auto bad = FindBadName(rule)) {
+    return problem(bad->first, std::string(bad->second));
   }
   for (std::size_t i = 0; i < rule.transfers.size(); ++i) {
     if (auto found = FindInGround(rule.transfers[i], index, i, is_statement)) {
@@ -182,6 +178,12 @@ std::optional<Problem> FindInApprovals(const ApprovalSection& approvals, bool is
 }
 
 }  // namespace
+
+const NameForm kRecipientForm = {
+    IsRecipient, "must have only `sites`, `operator`, a site's name or `operator/NAME`"};
+const NameForm kSiteForm = {IsSite, "must have only names of sites, as in the roster"};
+const NameForm kDigestForm = {IsDigest,
+                              "must have only digests of 64 lower-case hexadecimal digits"};
 
 bool IsRecipient(std::string_view text) {
   constexpr std::string_view kOperatorPrefix = "operator/";

@@ -25,6 +25,15 @@ std::optional<Problem> FindProblem(const Policy& policy, bool is_statement);
 
 // `sites`, `operator`, the name of a site, or `operator/NAME`.
 bool IsRecipient(std::string_view text);
+// What the names of a list must look like.
+struct NameForm {
+  bool (*fits)(std::string_view);
+  std::string_view wants;
+};
+extern const NameForm kRecipientForm;  // see IsRecipient
+extern const NameForm kSiteForm;       // as in the roster
+extern const NameForm kDigestForm;     // 64 hexadecimal digits
+
 // 1 to 80 lower-case letters, digits and `/ . _ -`.
 bool IsPolicyId(std::string_view text);
 // 1 to 40 letters, digits and `. _ -`.
