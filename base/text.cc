@@ -27,22 +27,31 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 template <typename T>
-std::string Nearest(std::string_view word, std::span<const T> candidates) {
-  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
-  std::string_view nearest;
+std::vector<std::string> Nearest(std::string_view word, std::span<const T> candidates) {
+  std::size_t best = std::max<std::size_t>(1, word.size() / 3);
+  std::vector<std::string> nearest;
   for (const std::string_view candidate : candidates) {
     // Their lengths alone may say that it is too far: this bounds the work on a very long word.
     const std::size_t longer = std::max(word.size(), candidate.size());
-    if (longer - std::min(word.size(), candidate.size()) >= best) {
+    if (longer - std::min(word.size(), candidate.size()) > best) {
       continue;
     }
     const std::size_t distance = EditDistance(word, candidate);
     if (distance < best) {
       best = distance;
-      nearest = candidate;
+      nearest.clear();
+    }
+    if (distance == best) {
+      nearest.emplace_back(candidate);
     }
   }
-  return std::string(nearest);
+  return nearest;
+}
+
+template <typename T>
+std::string FirstNearest(std::string_view word, std::span<const T> candidates) {
+  const std::vector<std::string> nearest = Nearest(word, candidates);
+  return nearest.empty() ? std::string() : nearest.front();
 }
 
 template <typename T>
@@ -62,10 +71,15 @@ StatusOr<T> ParseNumber(std::string_view text, std::string_view kind) {
 }  // namespace
 
 std::string NearestSpelling(std::string_view word, std::span<const std::string_view> candidates) {
-  return Nearest(word, candidates);
+  return FirstNearest(word, candidates);
 }
 
 std::string NearestSpelling(std::string_view word, std::span<const std::string> candidates) {
+  return FirstNearest(word, candidates);
+}
+
+std::vector<std::string> NearestSpellings(std::string_view word,
+                                          std::span<const std::string_view> candidates) {
   return Nearest(word, candidates);
 }
 

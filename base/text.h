@@ -17,6 +17,11 @@ namespace domicile {
 std::string NearestSpelling(std::string_view word, std::span<const std::string_view> candidates);
 std::string NearestSpelling(std::string_view word, std::span<const std::string> candidates);
 
+// All candidates that are as near as the nearest one, in their order. Where they are codes of law
+// or places, a reader must see that it is a guess between several.
+std::vector<std::string> NearestSpellings(std::string_view word,
+                                          std::span<const std::string_view> candidates);
+
 // Printable ASCII as it is, everything else as \xNN, so that invisible bytes and look-alikes show;
 // cut after `limit` bytes. For local messages: what it shows may be data.
 std::string Visible(std::string_view text, std::size_t limit = 80);

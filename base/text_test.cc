@@ -23,6 +23,14 @@ TEST_CASE("NearestSpelling: one typing slip is found, another word is not") {
   CHECK(NearestSpelling("x", std::vector<std::string>{}).empty());
 }
 
+TEST_CASE("NearestSpellings: all that are as near as the nearest are named, in order") {
+  const std::vector<std::string_view> known = {"US-KY", "US-NY", "US-OH", "US-WY"};
+
+  CHECK(NearestSpellings("US-XY", known) == std::vector<std::string>{"US-KY", "US-NY", "US-WY"});
+  CHECK(NearestSpellings("US-OH", known) == std::vector<std::string>{"US-OH"});
+  CHECK(NearestSpellings("weather", known).empty());
+}
+
 TEST_CASE("NearestSpelling: a word of megabytes is far from everything, at once") {
   const std::string word(8'000'000, 'a');
 

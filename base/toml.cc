@@ -36,7 +36,7 @@ namespace {
 constexpr std::size_t kLongestReason = 400;
 
 std::string Inner(const std::string& path, std::string_view key) {
-  return path.empty() ? std::string(key) : path + "." + std::string(key);
+  return path.empty() ? std::string(key) : key.empty() ? path : path + "." + std::string(key);
 }
 
 const toml::table* AsTable(const void* table) { return static_cast<const toml::table*>(table); }
@@ -120,9 +120,13 @@ Status TomlDocument::Finish() {
   FindUnknown(state_->root, "", state_->asked, unknown, where, known);
   if (unknown != nullptr) {
     const std::string nearest = NearestSpelling(unknown->str(), known);
-    state_->Fail(unknown->source(),
-                 "unknown key `" + Visible(Inner(where, unknown->str())) + "`" +
-                     (nearest.empty() ? "" : " (did you mean `" + Inner(where, nearest) + "`?)"));
+    std::string message = "unknown key `" + Visible(Inner(where, unknown->str())) + "`";
+    if (!nearest.empty()) {
+      message += " (did you mean `" + Inner(where, nearest) + "`?)";
+    } else if (!known.empty()) {
+      message += "; keys here are `" + Join(known, "`, `") + "`";
+    }
+    state_->Fail(unknown->source(), message);
   }
   return state_->status;
 }

@@ -161,7 +161,7 @@ TEST_CASE("TomlDocument: unknown tables, and keys inside arrays of tables, are f
   }
 
   CHECK(ErrorOf(table) == "f.toml:1:2: unknown key `other`");
-  CHECK(ErrorOf(element) == "f.toml:5:1: unknown key `part.extra`");
+  CHECK(ErrorOf(element) == "f.toml:5:1: unknown key `part.extra`; keys here are `id`");
 }
 
 TEST_CASE("TomlDocument: times with an offset or without a zone are refused") {
@@ -200,6 +200,14 @@ TEST_CASE("TomlDocument: places and keys for messages of others") {
   CHECK(root.Has("b"));
   CHECK_FALSE(root.Has("c"));
   CHECK(document.Root().Table("t").Line() == 4);
+}
+
+TEST_CASE("TomlDocument: an error about a whole table names the table") {
+  TomlDocument document = MustParse("[t]\nx = 1\n");
+  TomlTable table = document.Root().Table("t");
+  table.Fail("", "belongs elsewhere");
+
+  CHECK(Message(document.Finish()) == "f.toml:1:1: `t` belongs elsewhere");
 }
 
 TEST_CASE("TomlDocument: a wrong item of a list is shown at its own place") {
