@@ -103,8 +103,9 @@ Fact ReadFact(TomlTable table) {
     table.Fail("until_date", "must be after from_date");
   }
   fact.source = table.String("source");
-  fact.checked_by = table.String("checked_by");
+  table.TryString("checked_by");  // so that neither of the two is taken for the other, misspelt
   fact.checked_on = table.Time("checked_on");
+  fact.checked_by = table.String("checked_by");
   return fact;
 }
 
@@ -164,6 +165,7 @@ Json Facts::ToJson() const {
 StatusOr<Facts> ParseFacts(std::string_view text, std::string_view file) {
   ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(text, file));
   TomlTable root = document.Root();
+  const std::vector<TomlTable> tables = root.Tables("fact");
   TomlTable head = root.Table("facts");
   Facts facts;
   facts.file = file;
@@ -174,7 +176,7 @@ StatusOr<Facts> ParseFacts(std::string_view text, std::string_view file) {
   facts.version = static_cast<std::uint64_t>(head.Int("version", 1, kLargestJsonInteger));
   facts.expires = head.Time("expires");
   std::set<std::string> ids;
-  for (TomlTable table : root.Tables("fact")) {
+  for (TomlTable table : tables) {
     facts.facts.push_back(ReadFact(table));
     if (!ids.insert(facts.facts.back().id).second) {
       table.Fail("id", "is used twice");

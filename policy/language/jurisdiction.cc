@@ -149,9 +149,8 @@ std::string SubdivisionHint(std::string_view text) {
       codes.push_back(country + "-" + std::string(part));
     }
   }
-  const std::string nearest = NearestSpelling(text, std::span<const std::string>(codes));
-  return "`" + country + "` has no such subdivision in ISO 3166-2" +
-         (nearest.empty() ? "" : " (did you mean `" + nearest + "`?)");
+  const std::vector<std::string_view> known(codes.begin(), codes.end());
+  return "`" + country + "` has no such subdivision in ISO 3166-2" + DidYouMean(text, known);
 }
 
 Status NotAPlace(std::string_view text, std::string_view kind) {
@@ -197,6 +196,19 @@ std::string JurisdictionHint(std::string_view text) {
     return "three-letter codes are not used; write the two-letter code";
   }
   return "use ISO 3166-1 alpha-2 (`DE`) or ISO 3166-2 (`US-OH`)";
+}
+
+std::string DidYouMean(std::string_view text, std::span<const std::string_view> known) {
+  constexpr std::size_t kMost = 3;
+  const std::vector<std::string> nearest = NearestSpellings(text, known);
+  if (nearest.empty() || nearest.size() > kMost) {
+    return {};
+  }
+  std::string guess = " (did you mean ";
+  for (std::size_t i = 0; i < nearest.size(); ++i) {
+    guess += (i == 0 ? "`" : i + 1 == nearest.size() ? " or `" : ", `") + nearest[i] + "`";
+  }
+  return guess + "?)";
 }
 
 StatusOr<Jurisdiction> Jurisdiction::Parse(std::string_view text) {

@@ -67,6 +67,10 @@ class Area {
 // anything.
 std::string JurisdictionHint(std::string_view text);
 
+// ` (did you mean `X`?)`, with up to three spellings that are equally near: where codes of law or
+// places are one letter apart, one guess would be read as advice. Empty if none or more are.
+std::string DidYouMean(std::string_view text, std::span<const std::string_view> known);
+
 // The names of blocs. Who is in them, and when, is in the legal facts.
 std::span<const std::string_view> BlocNames();
 

@@ -240,7 +240,7 @@ ApprovalSection ReadApprovals(TomlTable table) {
   ApprovalSection approvals;
   approvals.line = table.Line();
   if (!table.Has("required")) {
-    table.Fail("", "`required` is missing; write required = [] if nobody need approve");
+    table.Fail("required", "is missing; write required = [] if nobody need approve");
   }
   for (TomlTable item : table.Tables("required")) {
     RequiredApproval approval;

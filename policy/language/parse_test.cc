@@ -131,7 +131,7 @@ TEST_CASE("ParsePolicy: every mistake is refused at its line, with the way to me
       {"categories = [\"health\"]", "categories = [\"health\", \"none\"]", "beside other"},
       {"[\"health\"]", "[\"none\"]", "no category is special"},
       {"special_category_basis = \"A9-2-j\"\n", "", "a category is special"},
-      {"\"A9-2-j\"", "\"A9-2-z\"", "did you mean `A9-2-"},
+      {"\"A9-2-j\"", "\"A9-2-z\"", "known are `A9-2-a`"},
       {"\"A6-1-e\"", "\"public interest\"", "known are `A6-1-a`"},
       {"regimes = [\"eu-gdpr\"]", "regimes = []", "name the law"},
       {"[\"eu-gdpr\"]", "[\"gdpr\"]", "eu-gdpr"},

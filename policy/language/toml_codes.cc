@@ -57,11 +57,9 @@ std::optional<Duration> TryDuration(TomlTable& table, std::string_view key) {
 
 void FailUnknownCode(TomlTable& table, std::string_view key, std::string_view text,
                      const std::vector<std::string_view>& known, std::optional<std::size_t> index) {
-  const std::string nearest = NearestSpelling(text, known);
-  std::string message = "has `" + Visible(text, 40) + "`, which is not a code of this key";
-  if (!nearest.empty()) {
-    message += " (did you mean `" + nearest + "`?)";
-  } else {
+  const std::string guess = DidYouMean(text, known);
+  std::string message = "has `" + Visible(text, 40) + "`, which is not a code of this key" + guess;
+  if (guess.empty()) {
     message += "; known are";
     for (const std::string_view code : known) {
       message += " `" + std::string(code) + "`";
