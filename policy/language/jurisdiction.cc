@@ -164,8 +164,10 @@ std::string JurisdictionHint(std::string_view text) {
   if (text.empty()) {
     return "it is empty; an unset place never means a default";
   }
+  // Also of the part before the hyphen: `UK-ENG`.
+  const std::string_view country = text.size() > 3 && text[2] == '-' ? text.substr(0, 2) : text;
   for (const Hint& hint : kHints) {
-    if (text == hint.wrong) {
+    if (country == hint.wrong) {
       return std::string(hint.hint);
     }
   }

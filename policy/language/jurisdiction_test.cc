@@ -69,7 +69,7 @@ TEST_CASE("Jurisdiction: traps are refused with a hint") {
       {"US-XY", "did you mean `US-KY`, `US-NY` or `US-WY`?"},
       {"CH-XX", "has no such subdivision in ISO 3166-2"},
       {"US-DE ", "white space"},
-      {"UK-ENG", "ISO 3166-1"},
+      {"UK-ENG", "`GB`"},
       {"de", "`DE`"},
       {"us-oh", "`US-OH`"},
       {"De", "`DE`"},
