@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
+#include "crypto/tree_digest.h"
 #include "site_agent/egress/wire_words.h"
+#include "wire/shared_bytes.h"
 
 namespace domicile::site_agent {
 
@@ -23,8 +25,18 @@ bool IsTransient(Reason reason) {
          reason == Reason::kInstance;
 }
 
+// A disk that is full, here or at the aggregator, is perhaps being emptied: so long the work is
+// tried again before the phase is declined, and the round goes on without this site.
+constexpr std::chrono::seconds kDiskGrace{30};
+constexpr std::chrono::seconds kDiskRetry{1};
+
 // A receipt that is on its way gets this long before the work of its phase is cancelled.
 constexpr std::chrono::seconds kReceiptGrace{2};
+
+std::string Describe(const OpenedPhase& phase, Reason reason) {
+  return "round " + std::to_string(phase.id.round) + " of job `" + phase.id.job.text() +
+         "`: " + std::string(policy::Code(reason)) + ", " + std::string(policy::Explain(reason));
+}
 
 }  // namespace
 
@@ -134,6 +146,8 @@ void PhaseRunner::Cancel(const JobId& job) {
 }
 
 void PhaseRunner::Run(const std::stop_token& stop) {
+  bool was_full = false;  // at the last try, and until when it is tried again
+  std::chrono::steady_clock::time_point give_up;
   while (!stop.stop_requested()) {
     OpenedPhase phase;
     std::uint64_t generation = 0;
@@ -145,13 +159,30 @@ void PhaseRunner::Run(const std::stop_token& stop) {
       phase = *phase_;
       generation = generation_;
     }
-    const Reason reason = Work(phase, stop);
+    const Reason reason = MakeAndSend(phase, stop);
+    if (reason != Reason::kDiskFull) {
+      was_full = false;
+    } else if (!was_full) {
+      was_full = true;
+      give_up = std::chrono::steady_clock::now() + kDiskGrace;
+      LogWarning(Describe(phase, reason) + " It is tried again for " +
+                 std::to_string(kDiskGrace.count()) + " s.");
+    }
+    const bool again = was_full && std::chrono::steady_clock::now() < give_up;
+    if (!again && reason != Reason::kNone && !IsTransient(reason) && !stop.stop_requested()) {
+      Decline(phase, reason);
+    }
     const MutexLock lock(mutex_);
     if (stop.stop_requested() || !phase_) {
       return;
     }
     if (generation_ != generation) {
       continue;  // a new epoch came meanwhile: send for it
+    }
+    if (again) {
+      changed_.wait_for(mutex_, stop, kDiskRetry,
+                        [&]() { return generation_ != generation || !phase_; });
+      continue;
     }
     if (!IsTransient(reason)) {
       phase_.reset();
@@ -162,18 +193,12 @@ void PhaseRunner::Run(const std::stop_token& stop) {
   }
 }
 
-Reason PhaseRunner::Work(const OpenedPhase& phase, const std::stop_token& stop) {
-  const Reason reason = MakeAndSend(phase, stop);
-  if (reason != Reason::kNone && !IsTransient(reason) && !stop.stop_requested()) {
-    LogWarning("round " + std::to_string(phase.id.round) + " of job `" + phase.id.job.text() +
-               "`: " + std::string(policy::Code(reason)) + ", " +
-               std::string(policy::Explain(reason)));
-    if (const std::shared_ptr<Connection> current = site_.current.Find()) {
-      // Not sent is no harm: the deadline says it too.
-      current->control->Send(DeclinePhase(phase.id, phase.epoch, reason)).IgnoreError();
-    }
+void PhaseRunner::Decline(const OpenedPhase& phase, Reason reason) {
+  LogWarning(Describe(phase, reason));
+  if (const std::shared_ptr<Connection> current = site_.current.Find()) {
+    // Not sent is no harm: the deadline says it too.
+    current->control->Send(DeclinePhase(phase.id, phase.epoch, reason)).IgnoreError();
   }
-  return reason;
 }
 
 Reason PhaseRunner::MakeAndSend(const OpenedPhase& phase, const std::stop_token& stop) {
@@ -197,6 +222,8 @@ Reason PhaseRunner::MakeAndSend(const OpenedPhase& phase, const std::stop_token&
       return *why;
     }
     *stored = std::get<OutboxRow>(std::move(made));
+  } else if (const Reason reason = CheckBytes(**stored); reason != Reason::kNone) {
+    return reason;
   }
   // Perhaps of a newer epoch, or on a newer connection, than when the work began.
   OpenedPhase now = phase;
@@ -208,6 +235,22 @@ Reason PhaseRunner::MakeAndSend(const OpenedPhase& phase, const std::stop_token&
   }
   const std::shared_ptr<Connection> current = site_.current.Find();
   return current ? Submit(now, **stored, *current, stop) : Reason::kConnectionLost;
+}
+
+// Only the bytes that were let through may leave, and these have lain on a disk.
+Reason PhaseRunner::CheckBytes(const OutboxRow& row) const {
+  const std::string path =
+      site_.books.With([&](SiteStore& store) { return store.OutboxPath(row.digest); });
+  const StatusOr<wire::SharedBytes> bytes = wire::MapFile(path);
+  if (!bytes.ok()) {
+    LogError(std::string(Message(bytes.status())));
+    return StorageReason(bytes.status());
+  }
+  if (crypto::TreeDigest(bytes->bytes) == row.digest) {
+    return Reason::kNone;
+  }
+  LogError("`" + path + "` is not what was let through, and is not sent");
+  return Reason::kDigestMismatch;
 }
 
 Status PhaseRunner::LogDenied(const OpenedPhase& phase, const contracts::Plan& plan,

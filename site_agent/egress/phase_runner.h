@@ -1,9 +1,9 @@
-// The work of an open phase, on a thread of its own: model intake, training by the trainer service,
-// the gate, the outbox, sending. One phase at a time.
+// The work of an open phase, on a thread of its own: model intake, training by
+// the trainer service, the gate, the outbox, sending. One phase at a time.
 //
-// The gate runs once for each (job, round, phase). What is in the outbox is sent, again and again
-// if it must be, until its outcome is known; what is not has never left, and is made anew after a
-// crash.
+// The gate runs once for each (job, round, phase). What is in the outbox is
+// sent, again and again if it must be, until its outcome is known; what is not
+// has never left, and is made anew after a crash.
 #pragma once
 
 #include <chrono>
@@ -75,18 +75,20 @@ class PhaseRunner {
   explicit PhaseRunner(const Site& site) : site_(site) {}
   ~PhaseRunner();  // cancels and joins
 
-  // Begins a phase. The same phase again (a new epoch, or after a new connection): the work under
-  // way goes on and sends for the new epoch. Another phase: the old work is cancelled first; a
-  // receipt that is on its way is waited for, since the aggregator may open the next phase before
-  // its answer to the last update has arrived.
+  // Begins a phase. The same phase again (a new epoch, or after a new
+  // connection): the work under way goes on and sends for the new epoch.
+  // Another phase: the old work is cancelled first; a receipt that is on its
+  // way is waited for, since the aggregator may open the next phase before its
+  // answer to the last update has arrived.
   void Begin(OpenedPhase phase);
   // The outcome of this phase, or of the job's life, is known.
   void Cancel(const JobId& job);
 
  private:
   void Run(const std::stop_token& stop);
+  // This site has no update for the phase, and says why.
+  void Decline(const OpenedPhase& phase, policy::Reason reason);
   // One pass of work for the phase as it is now: why it cannot go on, or kNone.
-  policy::Reason Work(const OpenedPhase& phase, const std::stop_token& stop);
   policy::Reason MakeAndSend(const OpenedPhase& phase, const std::stop_token& stop);
 
   // produce.cc: from the model to the outbox
@@ -111,6 +113,9 @@ class PhaseRunner {
                                                    const policy::Obligations& obligations,
                                                    const std::stop_token& stop);
 
+  // kNone: the outbox's file is still what the gate let through.
+  policy::Reason CheckBytes(const OutboxRow& row) const;
+
   // submit.cc: from the outbox to the receipt
   policy::Reason Submit(const OpenedPhase& phase, const OutboxRow& row, Connection& connection,
                         const std::stop_token& stop);
@@ -118,7 +123,8 @@ class PhaseRunner {
   std::variant<policy::Permit, policy::Reason> DecideAgain(const OpenedPhase& phase,
                                                            const OutboxRow& row,
                                                            const Terms& terms);
-  // Between the leaves before the first byte and after the last. kNone with the receipt's leaf.
+  // Between the leaves before the first byte and after the last. kNone with the
+  // receipt's leaf.
   policy::Reason Send(const OpenedPhase& phase, const OutboxRow& row, Connection& connection,
                       const std::stop_token& stop, std::uint64_t& sent_bytes,
                       std::uint64_t& receipt_leaf);

@@ -133,7 +133,7 @@ Reason PhaseRunner::Submit(const OpenedPhase& phase, const OutboxRow& row, Conne
     sending_ = false;
   }
   changed_.notify_all();
-  return logged.ok() ? reason : Reason::kLogUnavailable;
+  return logged.ok() ? reason : StorageReason(logged);
 }
 
 Reason PhaseRunner::Send(const OpenedPhase& phase, const OutboxRow& row, Connection& connection,
@@ -144,7 +144,7 @@ Reason PhaseRunner::Send(const OpenedPhase& phase, const OutboxRow& row, Connect
   const StatusOr<wire::SharedBytes> bytes = wire::MapFile(path);
   const StatusOr<audit::ProvenLeaf> decision = site_.books.LeafWithProof(row.leaf);
   if (!bytes.ok() || !decision.ok()) {
-    return Reason::kLogUnavailable;
+    return StorageReason(decision.ok() ? bytes.status() : decision.status());
   }
   std::atomic<std::uint64_t> sent = 0;
   const StatusOr<wire::SubmitAnswer> answer = connection.client->SubmitUpdate(
