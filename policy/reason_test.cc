@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace domicile::policy {
 
@@ -41,23 +43,25 @@ TEST_CASE("Reason: a value outside the enumeration is explained as none, not as 
   CHECK(Code(static_cast<Reason>(9999)) == "NONE");
 }
 
-TEST_CASE("Reason: docs/formats/reason-codes.md holds every number, code and sentence") {
+// The page is the golden text of every explanation: who changes a sentence changes it there too,
+// and the review sees it.
+TEST_CASE("Reason: docs/formats/reason-codes.md is the list, row by row, and no more") {
   const auto page =
       ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/docs/formats/reason-codes.md", 1U << 20U);
-
   REQUIRE(page.ok());
-  std::size_t rows = 0;
-  for (std::size_t at = page->find("\n| "); at != std::string::npos;
-       at = page->find("\n| ", at + 1)) {
-    ++rows;
+
+  std::vector<std::string> rows;
+  for (const std::string_view line : Split(*page, '\n')) {
+    if (line.starts_with("| ") && !line.starts_with("| number ")) {
+      rows.emplace_back(line);
+    }
   }
-  CHECK(rows == AllReasons().size() + 1);  // and the head
-  for (const Reason reason : AllReasons()) {
-    const std::string row = "| " + std::to_string(static_cast<unsigned>(reason)) + " | `" +
-                            std::string(Code(reason)) + "` | " + std::string(Explain(reason)) +
-                            " |\n";
-    CAPTURE(row);
-    CHECK(page->find(row) != std::string::npos);
+
+  REQUIRE(rows.size() == AllReasons().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Reason reason = AllReasons()[i];
+    CHECK(rows[i] == "| " + std::to_string(static_cast<unsigned>(reason)) + " | `" +
+                         std::string(Code(reason)) + "` | " + std::string(Explain(reason)) + " |");
   }
 }
 
