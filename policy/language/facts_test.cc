@@ -138,6 +138,61 @@ TEST_CASE("Facts: mistakes are refused at their line") {
   }
 }
 
+TEST_CASE("Facts: thresholds and negative lists are read, and are part of the canonical form") {
+  const std::string more = kText + R"(
+[[fact]]
+id = "cn-many"
+kind = "threshold"
+regime = "cn-pipl"
+categories = ["health", "genomic"]
+at_least = 10000
+requires = ["cac_assessment"]
+from_date = 2024-03-22
+source = "CAC"
+checked_by = "counsel"
+checked_on = 2026-11-30
+
+[[fact]]
+id = "none-to-xy"
+kind = "negative_list"
+regime = "in-dpdp"
+from = ["IN"]
+to = ["CU", "EU"]
+from_date = 2026-01-01
+source = "gazette"
+checked_by = "counsel"
+checked_on = 2026-11-30
+)";
+  const auto facts = ParseFacts(more, "facts.toml");
+  REQUIRE_MESSAGE(facts.ok(), ToString(facts.status()));
+
+  const Fact& threshold = facts->facts[3];
+  CHECK(threshold.kind == FactKind::kThreshold);
+  CHECK(threshold.regime == Regime::kCnPipl);
+  CHECK(threshold.categories == std::set{Category::kHealth, Category::kGenomic});
+  CHECK(threshold.at_least == 10'000);
+  CHECK(threshold.mechanisms == std::set{Mechanism::kCacAssessment});
+  CHECK(threshold.from.empty());
+  const Fact& negative = facts->facts[4];
+  CHECK(negative.kind == FactKind::kNegativeList);
+  CHECK(negative.to.size() == 2);
+
+  const std::string text = PrintJson(facts->ToJson());
+  CHECK(text.find(R"("at_least":10000,"categories":["health","genomic"])") != std::string::npos);
+  CHECK(text.find(R"("requires":["cac_assessment"])") != std::string::npos);
+  CHECK(text.find(R"("kind":"negative_list")") != std::string::npos);
+  for (const auto& [from, to] : {std::pair{"at_least = 10000", "at_least = 9999"},
+                                 std::pair{"[\"cac_assessment\"]", "[\"cac_contract\"]"},
+                                 std::pair{"[\"health\", \"genomic\"]", "[\"health\"]"},
+                                 std::pair{"requires = [\"cac_assessment\"]\n", ""},
+                                 std::pair{"[\"CU\", \"EU\"]", "[\"CU\"]"}}) {
+    CAPTURE(from);
+    const auto other = ParseFacts(Replaced(more, from, to), "facts.toml");
+    REQUIRE(other.ok());
+    CHECK(PrintJson(other->ToJson()) != text);
+  }
+}
+
 TEST_CASE("Facts: the example's blocs know the territories that codes alone do not tell") {
   const auto text = ReadFile(
       std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/heart/legal-facts.toml", 1U << 20U);

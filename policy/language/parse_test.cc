@@ -149,6 +149,7 @@ TEST_CASE("ParsePolicy: every mistake is refused at its line, with the way to me
       {"limit.rounds = 10", "limit.round = 10", "did you mean `rule.limit.rounds`"},
       {"limit.rounds = 10", "limits.rounds = 10", "unknown key `rule.limits`"},
       {"mechanism = \"adequacy\"", "mechanism = \"derogation:explicit_consent\"", "not a code"},
+      {"mechanism = \"adequacy\"", "mechanism = \"derogation:A49-1-a\"", "needs valid_until"},
       {"mechanism = \"adequacy\"", "mechanism = \"scc\"", "needs valid_until"},
       {"ref = \"2000/518/EC\"", "ref = \"\"", "needs a ref"},
       {"ref = \"2000/518/EC\"", "ref = \"x\"\nimporter = \"A B\"", "as in the roster"},
@@ -172,6 +173,56 @@ TEST_CASE("ParsePolicy: every mistake is refused at its line, with the way to me
     CHECK(message.starts_with("lyon.toml:"));
     CHECK(message.find(c.says) != std::string::npos);
   }
+}
+
+TEST_CASE("ParsePolicy: the newer keys arrive, and absent is told from empty") {
+  std::string text =
+      Replaced(kSite, "threshold = 2",
+               "threshold = 2\ncooldown = \"24h\"\nlegal_facts = "
+               "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"");
+  text = Replaced(text, "count = 1 }", "count = 2, distinct_org = true }");
+  text = Replaced(text, "keys = [\"dpo-lyon\"]", "keys = [\"dpo-lyon\"]\nmax_age = \"30d\"");
+  text = Replaced(text, "network = \"loopback\"", "profile_min = \"ns+seccomp\"");
+  text = Replaced(text, "limit.rounds = 10", R"(limit.epsilon_total = 4
+limit.budget_window = "life"
+deny.outputs = []
+deny.purposes = ["marketing"]
+allow.derogations = false
+require.evidence = "attested")");
+  text += R"(
+[retention]
+audit_min = "6y"
+
+[audit]
+witnesses_min = 0
+max_unwitnessed_age = "90m"
+)";
+
+  const auto policy = ParsePolicy(text, "lyon.toml", PolicySource::kSite);
+
+  REQUIRE_MESSAGE(policy.ok(), ToString(policy.status()));
+  CHECK(policy->identity.cooldown == Duration(86'400));
+  CHECK(policy->identity.legal_facts.size() == 64);
+  CHECK(policy->approvals->required[0].distinct_org);
+  CHECK(policy->approvals->max_age == Duration(30 * 86'400));
+  CHECK(policy->sandbox_profile == SandboxProfile::kNamespaces);
+  CHECK(!policy->sandbox_network.has_value());
+  CHECK(policy->retention.audit_min == Duration(6LL * 366 * 86'400));
+  CHECK(!policy->retention.update_max.has_value());
+  CHECK(policy->audit.witnesses_min == 0U);
+  CHECK(policy->audit.max_unwitnessed_age == Duration(5400));
+  CHECK(policy->audit.line > policy->retention.line);
+  CHECK(policy->time_line == 0);
+  const Rule& rule = policy->rules[0];
+  CHECK(rule.epsilon_total == 4.0);
+  CHECK(rule.budget_window == kLifeOfDataset);
+  CHECK(rule.deny_outputs.has_value());
+  CHECK(rule.deny_outputs->empty());
+  CHECK(rule.deny_purposes == std::set{Purpose::kMarketing});
+  CHECK(rule.derogations == false);
+  CHECK(rule.evidence == LocationEvidence::kAttested);
+  CHECK(!rule.models.has_value());
+  CHECK(!rule.transit.has_value());
 }
 
 TEST_CASE("ParsePolicy: only a site describes a site, datasets and legal grounds") {
