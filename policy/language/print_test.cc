@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "policy/language/keys.h"
 #include "policy/language/parse.h"
@@ -104,6 +105,22 @@ TEST_CASE("PrintPolicy: over many policies every key of the language is written,
                                         "dataset.refs.permit", "dataset.refs.baa",
                                         "approvals.required"};
   CHECK(seen == tables);
+}
+
+TEST_CASE("PrintPolicy: the file of every key, written by hand, has every key") {
+  const auto text =
+      ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/tests/fuzz/corpus/policy_file/every_key.toml",
+               1U << 16U);
+  REQUIRE(text.ok());
+
+  const auto policy = ParsePolicy(*text, "every_key.toml", PolicySource::kSite);
+
+  REQUIRE_MESSAGE(policy.ok(), ToString(policy.status()));
+  const std::set<std::string> keys = KeysOf(PrintPolicy(*policy));
+  for (const std::string_view key : kPolicyKeys) {
+    CAPTURE(key);
+    CHECK(keys.contains(std::string(key)));
+  }
 }
 
 TEST_CASE("PrintPolicy: times finer than a millisecond are kept") {
