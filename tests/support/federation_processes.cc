@@ -173,12 +173,13 @@ StatusOr<int> FederationProcesses::RunToExit(const std::string& name) {
   return child.Wait();
 }
 
+std::string FederationProcesses::Output(const std::string& name) const {
+  return ReadFile(OutputOf(name), kLargestFile).value_or("");
+}
+
 std::string FederationProcesses::LastLine(const std::string& name) const {
-  const StatusOr<std::string> text = ReadFile(OutputOf(name), kLargestFile);
-  if (!text.ok()) {
-    return {};
-  }
-  const std::string lines = text->substr(0, text->find_last_not_of('\n') + 1);
+  const std::string text = Output(name);
+  const std::string lines = text.substr(0, text.find_last_not_of('\n') + 1);
   const std::size_t end = lines.rfind('\n');
   return end == std::string::npos ? lines : lines.substr(end + 1);
 }

@@ -69,7 +69,8 @@ class FederationProcesses {
   // Starts it, and waits until it ends by itself. Returns its exit code. Errors: kDeadlineExceeded
   // if it goes on.
   StatusOr<int> RunToExit(const std::string& name);
-  // What it said last on standard error.
+  // What it has said on standard error, and the last line of it.
+  std::string Output(const std::string& name) const;
   std::string LastLine(const std::string& name) const;
   void Freeze(const std::string& name) const;
   void Thaw(const std::string& name) const;
@@ -90,6 +91,8 @@ class FederationProcesses {
 
   // ---- what they wrote ----
   const cli::DemoFederation& Folders() const { return *folders_; }
+  // Where the aggregator listens, or whoever the test puts in its place.
+  const std::string& Address() const { return address_; }
   std::string LogOf(std::string_view party) const;  // `aggregator`, or a site
   StatusOr<std::vector<audit::Leaf>> Leaves(std::string_view party) const;
   // Every log verifies with its key and the heads that the others keep of it, every site's log
