@@ -69,7 +69,6 @@ recipients = ["IE"]
 
 [approvals]
 required = [{ role = "operator", count = 1 }]
-keys = ["operator"]
 
 [sandbox]
 network = "none"
@@ -232,6 +231,7 @@ Status BenchFederation::WriteAgentConfig(std::uint32_t number) const {
                    "approvals = 1\n\n"
                    "[[approver]]\n"
                    "role = \"operator\"\n"
+                   "organisation = \"data-office\"\n"
                    "key = " +
                    Quoted(approver_keys_.at(number)) + "\n");
 }

@@ -318,14 +318,15 @@ StatusOr<crypto::NoteVerifier> MakeApprover(std::string_view name, const std::st
                                 [](std::string_view part) { return SiteId::Parse(part).ok(); });
   if (!fits) {
     return Refuse("`" + Visible(name) +
-                  "` is not an approver's name: one to four names of a-z, 0-9 and inner hyphens, "
+                  "` is not a person's name: one to four names of a-z, 0-9 and inner hyphens, "
                   "with `/` between, such as `charite/dpo`");
   }
   const std::string public_path = PublicKeyPath(path);
   if (FileExists(public_path)) {
     return Error(StatusCode::kAlreadyExists, "`" + public_path + "` exists; choose another name");
   }
-  ASSIGN_OR_RETURN(const crypto::NoteSigner signer, crypto::NoteSigner::Generate(name, random));
+  ASSIGN_OR_RETURN(const crypto::NoteSigner signer,
+                   crypto::NoteSigner::Generate(name, random, crypto::NoteKeyKind::kCosigner));
   RETURN_IF_ERROR(crypto::WriteNoteKey(path, signer));
   RETURN_IF_ERROR(crypto::WriteNotePublicKey(public_path, signer.Verifier()));
   return signer.Verifier();

@@ -76,7 +76,8 @@ class Authority {
   std::string roster_note_;
 };
 
-// A person's key for approving grants: `path`, and beside it the public half, `.key` replaced by
+// A person's key, for approving grants and signing policies: `path`, and beside it the public half,
+// `.key` replaced by
 // `.pub`. `name` is one to four names with slashes between: `charite/dpo`. Returns the public key.
 // Errors: kInvalidArgument, kAlreadyExists, and those of files.
 StatusOr<crypto::NoteVerifier> MakeApprover(std::string_view name, const std::string& path,

@@ -254,9 +254,10 @@ void AddApprover(CLI::App& ca, Context& context) {
       facts["public_key"] = key.Print();
       PrintFacts(context, facts);
     } else {
-      context.out << "made " << options->out << "; in trainer.toml:\n  approvers = [\""
-                  << key.Print() << "\"]\nin agent.toml, with the person's role:\n"
-                  << "  [[approver]]\n  role = \"dpo\"\n  key = \"" << key.Print() << "\"\n";
+      context.out << "made " << options->out
+                  << "; in agent.toml and in trainer.toml, with the person's role and house:\n"
+                  << "  [[approver]]\n  role = \"dpo\"\n  organisation = \"charite\"\n  key = \""
+                  << key.Print() << "\"\n";
     }
     return Exit::kDone;
   });

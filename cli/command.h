@@ -73,12 +73,14 @@ void PrintFacts(Context& context, const Json& facts);
 int RunProgram(std::span<const std::string> args, Context& context);
 
 // ---- the commands, one a file ----
-void AddAudit(CLI::App& program, Context& context);     // audit.cc
-void AddBench(CLI::App& program, Context& context);     // bench.cc
-void AddCa(CLI::App& program, Context& context);        // ca.cc
-void AddDemo(CLI::App& program, Context& context);      // demo/demo.cc
-void AddJob(CLI::App& program, Context& context);       // job.cc: submit, list, show, watch, ...
-void AddJobGrant(CLI::App& program, Context& context);  // job_grant.cc: `job plan`, `job approve`
+void AddAudit(CLI::App& program, Context& context);  // audit.cc
+void AddBench(CLI::App& program, Context& context);  // bench.cc
+void AddCa(CLI::App& program, Context& context);     // ca.cc
+void AddDemo(CLI::App& program, Context& context);   // demo/demo.cc
+void AddJob(CLI::App& program, Context& context);    // job.cc: submit, list, show, watch, ...
+void AddJobApproval(CLI::App& program,
+                    Context& context);                  // job_approval.cc: request, approve, deny
+void AddJobGrant(CLI::App& program, Context& context);  // job_grant.cc: `job plan`, and the above
 void AddPolicy(CLI::App& program, Context& context);    // policy.cc
 
 }  // namespace domicile::cli

@@ -143,6 +143,46 @@ void PrintPlanWords(const contracts::Plan& plan, std::ostream& out) {
   PrintLeaving(plan, out);
 }
 
+std::vector<std::string> PlanDifferences(const contracts::Plan& before,
+                                         const contracts::Plan& now) {
+  std::vector<std::string> differences;
+  const auto compare = [&](std::string_view what, const std::string& old_value,
+                           const std::string& new_value) {
+    if (old_value != new_value) {
+      differences.push_back(std::string(what) + ": " + new_value + " (" + old_value + ")");
+    }
+  };
+  const auto number = [&](std::string_view what, std::uint64_t old_value, std::uint64_t new_value) {
+    compare(what, std::to_string(old_value), std::to_string(new_value));
+  };
+  const Leaving old_leaving = LeavingOf(before);
+  const Leaving new_leaving = LeavingOf(now);
+  compare("purpose", before.purpose, now.purpose);
+  compare("recipients", Join(before.recipients, ", "), Join(now.recipients, ", "));
+  compare("view", std::string(ViewWords(before.update.view)),
+          std::string(ViewWords(now.update.view)));
+  compare("reads", ColumnsOf(before.schema), ColumnsOf(now.schema));
+  compare("label", LabelOf(before.schema.label), LabelOf(now.schema.label));
+  compare("model", std::string(contracts::ModelKindName(before.model.kind)),
+          std::string(contracts::ModelKindName(now.model.kind)));
+  number("parameters", before.NumParameters(), now.NumParameters());
+  number("rounds", before.rounds.count, now.rounds.count);
+  number("steps a round", before.training.local_steps, now.training.local_steps);
+  number("rows a step (0: all)", before.training.batch, now.training.batch);
+  number("contributors at least", before.rounds.quorum, now.rounds.quorum);
+  number("numbers once", old_leaving.statistics, new_leaving.statistics);
+  number("numbers each round", old_leaving.each_round + old_leaving.metrics_each_round,
+         new_leaving.each_round + new_leaving.metrics_each_round);
+  number("bits of a number", old_leaving.bits_per_number, new_leaving.bits_per_number);
+  compare("norm at most", PrintDouble(before.update.clip_l2), PrintDouble(now.update.clip_l2));
+  number("numbers at the end", old_leaving.evaluation, new_leaving.evaluation);
+  number("numbers in all", old_leaving.in_all, new_leaving.in_all);
+  if (differences.empty() && contracts::PlanDigest(before) != contracts::PlanDigest(now)) {
+    differences.emplace_back("nothing of what leaves or who gets it; but the plan is another one");
+  }
+  return differences;
+}
+
 Json LeavingFacts(const contracts::Plan& plan) {
   const Leaving leaving = LeavingOf(plan);
   Json facts;

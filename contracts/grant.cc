@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "crypto/sha256.h"
 
 namespace domicile::contracts {
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::size_t kLongestText = 4'096;
 constexpr std::size_t kLongestFederation = 255;
+// Of the year 2200; WallTime counts nanoseconds and ends in 2262.
+constexpr std::uint64_t kLatestSecond = 7'258'118'400;
 
 // A SPIFFE trust domain.
 bool IsFederation(std::string_view text) {
@@ -63,6 +66,38 @@ policy::Reason Compare(const GrantBody& body, const GrantBody& wanted) {
     return policy::Reason::kGrantPolicy;
   }
   return policy::Reason::kNone;
+}
+
+struct Signatures {
+  std::vector<GivenApproval> counted;
+  std::size_t too_old = 0;
+};
+
+// Which signatures count now. One from the future does not: by it an approval could be kept fresh
+// for as long as the signer liked.
+Signatures Weigh(const crypto::OpenedNote& opened, const ApprovalRules& rules, WallTime now) {
+  Signatures signatures;
+  for (std::size_t i = 0; i < opened.signers.size(); ++i) {
+    const auto approver = std::find_if(
+        rules.approvers.begin(), rules.approvers.end(),
+        [&](const Approver& candidate) { return candidate.key.name() == opened.signers[i]; });
+    if (approver == rules.approvers.end() || opened.times[i] > kLatestSecond) {
+      continue;
+    }
+    const WallTime signed_at{std::chrono::seconds(opened.times[i])};
+    if (signed_at > now + kApprovalSkew) {
+      continue;
+    }
+    if (rules.max_age && signed_at + *rules.max_age < now) {
+      ++signatures.too_old;
+      continue;
+    }
+    signatures.counted.push_back({.key = opened.signers[i],
+                                  .role = approver->role,
+                                  .organisation = approver->organisation,
+                                  .signed_at = signed_at});
+  }
+  return signatures;
 }
 
 }  // namespace
@@ -123,18 +158,32 @@ StatusOr<GrantBody> GrantBodyFromText(std::string_view text) {
   return body;
 }
 
-GrantCheck VerifyGrant(std::string_view note, std::span<const crypto::NoteVerifier> approvers,
-                       std::size_t threshold, const GrantBody& wanted, WallTime now) {
+Digest GrantDigest(const GrantBody& body) { return crypto::Sha256(AsBytes(GrantText(body))); }
+
+Digest SharedDigest(const GrantBody& body) {
+  Json json;
+  json.Set("v", 1);
+  json.Set("kind", "request");
+  json.Set("federation", body.federation);
+  json.Set("job", body.job.text());
+  json.Set("plan", PrintHex(body.plan));
+  json.Set("base_model", PrintHex(body.base_model));
+  return crypto::Sha256(AsBytes(PrintJson(json)));
+}
+
+GrantCheck VerifyGrant(std::string_view note, const ApprovalRules& rules, const GrantBody& wanted,
+                       WallTime now) {
   GrantCheck check;
-  const StatusOr<crypto::OpenedNote> opened = crypto::OpenNote(note, approvers);
+  const StatusOr<crypto::OpenedNote> opened = crypto::OpenNote(note, rules.Keys());
   // A threshold of nobody would make every text a grant.
-  if (!opened.ok() || threshold == 0) {
+  if (!opened.ok() || rules.persons == 0) {
     return check;
   }
-  std::vector<std::string> signers = opened->signers;
-  std::sort(signers.begin(), signers.end());
-  signers.erase(std::unique(signers.begin(), signers.end()), signers.end());
-  if (signers.size() < threshold) {
+  const Signatures signatures = Weigh(*opened, rules, now);
+  if (signatures.counted.size() < rules.persons) {
+    if (signatures.counted.size() + signatures.too_old >= rules.persons) {
+      check.reason = policy::Reason::kApprovalExpired;
+    }
     return check;
   }
   const StatusOr<GrantBody> body = GrantBodyFromText(opened->text);
@@ -143,8 +192,13 @@ GrantCheck VerifyGrant(std::string_view note, std::span<const crypto::NoteVerifi
     return check;
   }
   check.reason = now < body->not_after ? Compare(*body, wanted) : policy::Reason::kGrantExpired;
+  if (check.reason == policy::Reason::kNone && !MeetNeeds(signatures.counted, rules.needs)) {
+    check.reason = signatures.too_old > 0 ? policy::Reason::kApprovalExpired
+                                          : policy::Reason::kApprovalMissing;
+  }
   if (check.reason == policy::Reason::kNone) {
     check.body = *body;
+    check.approvals = signatures.counted;
   }
   return check;
 }

@@ -1,10 +1,9 @@
 // A grant: a site's signed permission to run one plan on one dataset version, under given policies,
-// until a date (docs/formats/grant.md). Signed notes by keys of persons at the site; the agent and,
-// by keys of its own configuration, the trainer verify it independently.
+// until a date (docs/formats/grant.md). A note that persons at the site have cosigned; the agent
+// and, by keys of its own configuration, the trainer verify it independently.
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
-#include "crypto/note.h"
+#include "contracts/approval.h"
 #include "policy/reason.h"
 
 namespace domicile::contracts {
@@ -36,15 +35,25 @@ struct GrantBody {
 std::string GrantText(const GrantBody& body);
 StatusOr<GrantBody> GrantBodyFromText(std::string_view text);
 
+// Names what was approved, whoever approved it: SHA-256 of the text without its signatures.
+Digest GrantDigest(const GrantBody& body);
+// Of what is the same at every site of a job (federation, job, plan, first model): sites that were
+// shown the same digest were asked for the same thing.
+Digest SharedDigest(const GrantBody& body);
+
+// A signature may be this far ahead of the reader's clock.
+inline constexpr std::chrono::minutes kApprovalSkew{5};
+
 // Why a verified grant does not cover a task; kNone if it does.
 struct GrantCheck {
   policy::Reason reason = policy::Reason::kGrantSignature;
-  GrantBody body;  // meaningful if reason is kNone
+  GrantBody body;                        // meaningful if reason is kNone
+  std::vector<GivenApproval> approvals;  // that count, each person once; likewise
 };
 
-// Checks signature (by at least `threshold` of the given keys), expiry and every field of `wanted`
-// but not_after. Pure.
-GrantCheck VerifyGrant(std::string_view note, std::span<const crypto::NoteVerifier> approvers,
-                       std::size_t threshold, const GrantBody& wanted, WallTime now);
+// Checks the signatures by `rules` (at least so many persons, none too old), expiry, every field of
+// `wanted` but not_after, and the roles. Pure.
+GrantCheck VerifyGrant(std::string_view note, const ApprovalRules& rules, const GrantBody& wanted,
+                       WallTime now);
 
 }  // namespace domicile::contracts

@@ -94,10 +94,6 @@ StatusOr<KeyText> ParseKeyText(std::string_view text) {
   return parts;
 }
 
-std::string CosignedText(std::string_view text, std::uint64_t unix_seconds) {
-  return "cosignature/v1\ntime " + std::to_string(unix_seconds) + "\n" + std::string(text);
-}
-
 Status CheckNoteText(std::string_view text) {
   if (text.empty() || text.back() != '\n') {
     return Refuse("the text does not end in a newline");
@@ -112,6 +108,21 @@ Status CheckNoteText(std::string_view text) {
     return Refuse("the text is not UTF-8");
   }
   return OkStatus();
+}
+
+std::uint64_t ReadBigEndian64(ByteSpan at) {
+  return (std::uint64_t{ReadBigEndian32(at)} << 32U) | ReadBigEndian32(at.subspan(4));
+}
+
+// The note of one signature line.
+StatusOr<std::string> PrintNote(std::string_view text, std::string_view name,
+                                const Bytes& payload) {
+  std::string note(text);
+  note += "\n" + std::string(kDash) + std::string(name) + " " + PrintBase64(payload) + "\n";
+  if (note.size() > kLongestNote) {
+    return Refuse("longer than 1 MiB");
+  }
+  return note;
 }
 
 struct SignatureLine {
@@ -211,9 +222,8 @@ bool NoteVerifier::Matches(std::string_view text, ByteSpan signature) const {
       if (signature.size() != 8 + internal::kEd25519SignatureBytes) {
         return false;
       }
-      const std::uint64_t time = (std::uint64_t{ReadBigEndian32(signature)} << 32U) |
-                                 ReadBigEndian32(signature.subspan(4));
-      return internal::Ed25519Verifies(public_key_, AsBytes(CosignedText(text, time)),
+      const std::uint64_t time = ReadBigEndian64(signature);
+      return internal::Ed25519Verifies(public_key_, AsBytes(BytesToCosign(text, time)),
                                        signature.subspan(8));
     }
   }
@@ -289,12 +299,7 @@ StatusOr<std::string> NoteSigner::Finish(std::string_view text, const Bytes& pre
   payload.insert(payload.end(), prefix.begin(), prefix.end());
   const auto signature = internal::Ed25519Sign(key_->seed.Span(), AsBytes(message));
   payload.insert(payload.end(), signature.begin(), signature.end());
-  std::string note(text);
-  note += "\n" + std::string(kDash) + key_->verifier.name_ + " " + PrintBase64(payload) + "\n";
-  if (note.size() > kLongestNote) {
-    return Refuse("longer than 1 MiB");
-  }
-  return note;
+  return PrintNote(text, key_->verifier.name_, payload);
 }
 
 StatusOr<std::string> NoteSigner::Sign(std::string_view text) const {
@@ -312,7 +317,30 @@ StatusOr<std::string> NoteSigner::Cosign(std::string_view text, std::uint64_t un
   }
   Bytes time;
   AppendBigEndian(time, unix_seconds, 8);
-  return Finish(text, time, CosignedText(text, unix_seconds));
+  return Finish(text, time, BytesToCosign(text, unix_seconds));
+}
+
+std::string BytesToCosign(std::string_view text, std::uint64_t unix_seconds) {
+  return "cosignature/v1\ntime " + std::to_string(unix_seconds) + "\n" + std::string(text);
+}
+
+StatusOr<std::string> NoteFromCosignature(std::string_view text, const NoteVerifier& key,
+                                          std::uint64_t unix_seconds, ByteSpan signature) {
+  RETURN_IF_ERROR(CheckNoteText(text));
+  if (key.Kind() != NoteKeyKind::kCosigner) {
+    return Refuse("`" + key.name() + "` is not a cosigner's key");
+  }
+  Bytes payload;
+  AppendBigEndian(payload, unix_seconds, 8);
+  payload.insert(payload.end(), signature.begin(), signature.end());
+  if (!key.Matches(text, payload)) {
+    return Error(StatusCode::kUnauthenticated,
+                 "signed note: the signature is not one of `" + key.name() + "` over these bytes");
+  }
+  Bytes line;
+  AppendBigEndian(line, key.KeyId(), 4);
+  line.insert(line.end(), payload.begin(), payload.end());
+  return PrintNote(text, key.name(), line);
 }
 
 StatusOr<std::string> MergeNotes(std::string_view note, std::string_view other) {
@@ -339,7 +367,7 @@ StatusOr<std::string> MergeNotes(std::string_view note, std::string_view other) 
 
 StatusOr<OpenedNote> OpenNote(std::string_view note, std::span<const NoteVerifier> known) {
   ASSIGN_OR_RETURN(const NoteParts parts, SplitNote(note));
-  OpenedNote opened{.text = std::string(parts.text), .signers = {}};
+  OpenedNote opened{.text = std::string(parts.text), .signers = {}, .times = {}};
   for (const SignatureLine& line : parts.signatures) {
     for (const NoteVerifier& key : known) {
       if (key.name() != line.name || key.KeyId() != line.id) {
@@ -349,9 +377,16 @@ StatusOr<OpenedNote> OpenNote(std::string_view note, std::span<const NoteVerifie
         return Error(StatusCode::kUnauthenticated,
                      "signed note: the signature of `" + key.name() + "` does not verify");
       }
-      if (std::find(opened.signers.begin(), opened.signers.end(), key.name()) ==
-          opened.signers.end()) {
+      const std::uint64_t time =
+          key.Kind() == NoteKeyKind::kCosigner ? ReadBigEndian64(line.payload) : 0;
+      const auto known_signer = std::find(opened.signers.begin(), opened.signers.end(), key.name());
+      if (known_signer == opened.signers.end()) {
         opened.signers.push_back(key.name());
+        opened.times.push_back(time);
+      } else {
+        std::uint64_t& latest = opened.times[static_cast<std::size_t>(
+            std::distance(opened.signers.begin(), known_signer))];
+        latest = std::max(latest, time);
       }
     }
   }

@@ -83,6 +83,13 @@ class NoteSigner {
   std::unique_ptr<Key> key_;
 };
 
+// For keys that live elsewhere (a smart card): the exact bytes that Cosign signs, and the note it
+// makes, from a signature of 64 bytes made over them. Errors: kInvalidArgument (the text, not a
+// cosigner's key), kUnauthenticated (not this key's signature over these bytes).
+std::string BytesToCosign(std::string_view text, std::uint64_t unix_seconds);
+StatusOr<std::string> NoteFromCosignature(std::string_view text, const NoteVerifier& key,
+                                          std::uint64_t unix_seconds, ByteSpan signature);
+
 // Adds the signature lines of `other` (a note over the same text) to `note`, each line once, for
 // approvals by several. Verifies nothing. Errors: kInvalidArgument (form, or another text).
 StatusOr<std::string> MergeNotes(std::string_view note, std::string_view other);
@@ -90,6 +97,8 @@ StatusOr<std::string> MergeNotes(std::string_view note, std::string_view other);
 struct OpenedNote {
   std::string text;
   std::vector<std::string> signers;  // names of the given keys that signed, each once
+  // Of each signer, the latest Unix second at which it says it signed; 0 if its kind says none.
+  std::vector<std::uint64_t> times;
 };
 
 // Verifies a note. The last empty line splits text and signatures; a key is known by name and key

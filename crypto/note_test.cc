@@ -217,6 +217,39 @@ TEST_CASE("NoteSigner: a cosigner signs nothing but cosignatures, and an author 
   CHECK(OpenNote(*witness.Cosign("t\n", 1), std::span(&key, 1)).ok());
 }
 
+TEST_CASE("OpenNote: says when a cosigner signed, the latest time if it did so twice") {
+  const NoteSigner person = Signer("p", 1, NoteKeyKind::kCosigner);
+  const NoteSigner author = Signer("a");
+  const std::vector<NoteVerifier> keys = {author.Verifier(), person.Verifier()};
+  const std::string note = *MergeNotes(*MergeNotes(*author.Sign("t\n"), *person.Cosign("t\n", 70)),
+                                       *person.Cosign("t\n", 50));
+
+  const OpenedNote opened = *OpenNote(note, keys);
+
+  CHECK(opened.signers == std::vector<std::string>{"a", "p"});
+  CHECK(opened.times == std::vector<std::uint64_t>{0, 70});
+}
+
+TEST_CASE("NoteFromCosignature: a signature made elsewhere over the exact bytes is the same note") {
+  const NoteSigner person = Signer("p", 1, NoteKeyKind::kCosigner);
+  const std::string note = *person.Cosign("t\n", 70);
+  CHECK(BytesToCosign("t\n", 70) == "cosignature/v1\ntime 70\nt\n");
+  const std::size_t space = note.rfind(' ');
+  const Bytes line =
+      *ParseBase64(std::string_view(note).substr(space + 1, note.size() - space - 2));
+  const ByteSpan signature = ByteSpan(line).subspan(12);
+
+  CHECK(*NoteFromCosignature("t\n", person.Verifier(), 70, signature) == note);
+  CHECK(NoteFromCosignature("t\n", person.Verifier(), 71, signature).status().code() ==
+        StatusCode::kUnauthenticated);
+  CHECK(NoteFromCosignature("u\n", person.Verifier(), 70, signature).status().code() ==
+        StatusCode::kUnauthenticated);
+  CHECK(NoteFromCosignature("t\n", person.Verifier(), 70, signature.first(63)).status().code() ==
+        StatusCode::kUnauthenticated);
+  CHECK(NoteFromCosignature("t\n", Signer("a").Verifier(), 70, signature).status().code() ==
+        StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("NoteSigner: a damaged key is refused, and the message repeats none of it") {
   const std::string skey = Signer("fed/approver").PrintSecret();
   const std::string secret = skey.substr(skey.rfind('+') + 1, 12);

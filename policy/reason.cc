@@ -152,6 +152,12 @@ constexpr std::array kEntries = {
           "The grant was given under another effective policy; approve the job again."},
     Entry{Reason::kApprovalExpired, "APPROVAL-EXPIRED",
           "An approval is older than the policy lets one count; a person must approve again."},
+    Entry{Reason::kApprovalDenied, "APPROVAL-DENIED",
+          "A person at the site refused this job or took the approval back; only a new job can be "
+          "approved."},
+    Entry{Reason::kGrantUsed, "GRANT-USED",
+          "The run that this grant was given for is over, or has gone past this round; only a new "
+          "job can be approved."},
     Entry{Reason::kModelDigest, "MODEL-DIGEST",
           "The model received has not the digest that was announced."},
     Entry{Reason::kModelJump, "MODEL-JUMP",

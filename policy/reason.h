@@ -79,6 +79,8 @@ enum class Reason : std::uint16_t {
   kGrantDataset = 65,
   kGrantPolicy = 66,
   kApprovalExpired = 67,
+  kApprovalDenied = 68,
+  kGrantUsed = 69,
 
   // Model intake, statistics, the gate.
   kModelDigest = 80,

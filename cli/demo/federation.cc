@@ -22,6 +22,12 @@ constexpr int kCertificateDays = 30;
 
 std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
 
+// The person who approves, as agent and trainer each read it from their own configuration.
+std::string ApproverTable(const std::string& key) {
+  return "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = " + Quoted(key) +
+         "\n\n";
+}
+
 Status Write(const std::string& path, const std::string& text) {
   return WriteFileDurably(path, AsBytes(text));
 }
@@ -164,11 +170,10 @@ Status DemoFederation::WriteSite(const DemoSite& site) {
                    "state = \"state\"\n"
                    "socket = \"trainer.sock\"\n"
                    "datasets = [\"../data/dataset.toml\"]\n"
-                   "approvers = [" +
-                   Quoted(approver_keys_.at(site.name)) +
-                   "]\n"
                    "approvals = 1\n"
-                   "output = \"output.log\"\n\n"
+                   "denials = \"../grants\"\n"
+                   "output = \"output.log\"\n\n" +
+                   ApproverTable(approver_keys_.at(site.name)) +
                    "[compute]\n"
                    "strategy = \"one_device\"\n"
                    "threads = 1\n");
@@ -188,11 +193,8 @@ Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
                    "legal_facts = \"legal-facts.toml\"\n"
                    "grants = \"grants\"\n"
                    "requests = \"requests\"\n"
-                   "approvals = 1\n\n"
-                   "[[approver]]\n"
-                   "role = \"operator\"\n"
-                   "key = " +
-                   Quoted(approver_keys_.at(site.name)) + "\n");
+                   "approvals = 1\n\n" +
+                   ApproverTable(approver_keys_.at(site.name)));
 }
 
 Status DemoFederation::WriteAgentConfigs(const std::string& address) {
@@ -249,10 +251,8 @@ StatusOr<bool> DemoFederation::Approve(const DemoSite& site) {
     if (FileExists(grant)) {
       continue;
     }
-    RETURN_IF_ERROR(RunToEnd({Program("domicile"), "job", "approve", "--request",
-                              SitePath(site, "requests/" + file), "--plan",
-                              SitePath(site, "requests/" + job + ".plan.json"), "--key",
-                              SitePath(site, "approver/operator.key"), "-o", grant},
+    RETURN_IF_ERROR(RunToEnd({Program("domicile"), "job", "approve", job, "--dir",
+                              SitePath(site, ""), "--key", SitePath(site, "approver/operator.key")},
                              SitePath(site, "approver/approve.log"))
                         .status());
     any = true;

@@ -54,7 +54,6 @@ StatusOr<std::unique_ptr<Agent>> Agent::Open(AgentConfig config, contracts::Iden
   agent->site_ = std::make_unique<Site>(Site{.config = agent->config_,
                                              .identity = agent->identity_,
                                              .id = std::move(id),
-                                             .policies = agent->policies_,
                                              .books = *agent->books_,
                                              .trainer = agent->trainer_,
                                              .current = agent->current_,
@@ -140,6 +139,7 @@ Status Agent::WaitForTrainer(const std::stop_token& stop) {
 
 Status Agent::Run(const std::stop_token& stop, const std::function<void()>& ready) {
   RETURN_IF_ERROR(LogStart());
+  RETURN_IF_ERROR(TakeDenials(nullptr));
   RETURN_IF_ERROR(WaitForTrainer(stop));
   std::chrono::milliseconds wait = kFirstRetry;
   while (!stop.stop_requested()) {

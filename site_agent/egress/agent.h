@@ -75,6 +75,7 @@ class Agent {
   Status Hold(const OfferAtHand& offer, policy::Reason why, const Decided& decided);
   Status Accept(const OfferAtHand& offer, const FoundGrant& grant, const Decided& decided);
   Status AnswerHeld(Connection& connection);
+  Status TakeDenials(Connection* connection);  // null: there is none
 
   // outcomes.cc
   Status TakeOpening(const v1::OpenPhase& open, Connection& connection);

@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "crypto/note.h"
-#include "policy/language/vocabulary.h"
+#include "contracts/approval.h"
 
 namespace domicile::site_agent {
-
-// A person who may approve jobs at this site.
-struct Approver {
-  policy::ApprovalRole role = policy::ApprovalRole::kNone;
-  crypto::NoteVerifier key;
-};
 
 // Paths are resolved beside the file.
 struct AgentConfig {
@@ -29,11 +22,8 @@ struct AgentConfig {
   std::string legal_facts;
   std::string grants;
   std::string requests;
-  std::vector<Approver> approvers;
-  std::uint32_t approvals = 1;  // 1 .. approvers.size()
+  contracts::ApprovalRules approval;  // who may approve jobs at this site
   std::int32_t window_bytes = 4 << 20;
-
-  std::vector<crypto::NoteVerifier> ApproverKeys() const;
 };
 
 // Errors: kInvalidArgument with file, line and column.

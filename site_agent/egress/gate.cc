@@ -83,8 +83,12 @@ StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view 
                    policy::ParsePolicy(aggregator_text, "aggregator.policy.toml",
                                        policy::PolicySource::kAggregator));
   ForcedPolicies forced{.effective = policy::Meet(own.federation, aggregator, own.site, own.facts),
-                        .digests = {}};
+                        .digests = {},
+                        .approver_keys = {}};
   RETURN_IF_ERROR(forced.effective.CheckSatisfiable());
+  if (own.site.approvals) {
+    forced.approver_keys = own.site.approvals->keys;
+  }
   forced.digests = {.effective = DigestOf(forced.effective.Text()),
                     .federation = DigestOf(federation_text),
                     .aggregator = DigestOf(aggregator_text),

@@ -37,6 +37,7 @@ StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string
 struct ForcedPolicies {
   policy::Effective effective;
   audit::PolicyDigests digests;
+  std::vector<std::string> approver_keys;  // named by the site policy; empty: it names none
 };
 
 // Meets the site's own policies with the aggregator's, as it sent it. What it sent of federation

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
 #include <utility>
 
 #include <poll.h>
@@ -19,38 +18,35 @@ namespace {
 
 constexpr std::uint64_t kLargestGrant = 64 * 1024;
 
-std::vector<policy::PresentApproval> ApprovalsOf(const AgentConfig& config,
-                                                 const std::vector<std::string>& signers) {
-  std::map<policy::ApprovalRole, std::uint32_t> counts;
-  for (const Approver& approver : config.approvers) {
-    if (std::find(signers.begin(), signers.end(), approver.key.name()) != signers.end()) {
-      ++counts[approver.role];
-    }
+// One entry a person.
+std::vector<policy::PresentApproval> Present(const std::vector<contracts::GivenApproval>& given) {
+  std::vector<policy::PresentApproval> present;
+  present.reserve(given.size());
+  for (const contracts::GivenApproval& approval : given) {
+    present.push_back({.role = approval.role,
+                       .count = 1,
+                       .organisation = approval.organisation,
+                       .signed_at = approval.signed_at});
   }
-  std::vector<policy::PresentApproval> approvals;
-  for (const auto& [role, count] : counts) {
-    approvals.push_back({.role = role, .count = count});
-  }
-  return approvals;
+  return present;
 }
 
 }  // namespace
 
-StatusOr<std::optional<FoundGrant>> FindGrant(const AgentConfig& config,
+StatusOr<std::optional<FoundGrant>> FindGrant(const std::string& folder,
+                                              const contracts::ApprovalRules& rules,
                                               const contracts::GrantBody& wanted, WallTime now,
                                               policy::Reason& why) {
   why = policy::Reason::kApprovalMissing;
-  const std::vector<crypto::NoteVerifier> keys = config.ApproverKeys();
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(config.grants));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(folder));
   for (const std::string& file : files) {
     if (!file.ends_with(".grant")) {
       continue;
     }
     // A file that cannot be read (too long, taken away meanwhile) must not hide a good one.
-    const StatusOr<std::string> read = ReadFile(JoinPath(config.grants, file), kLargestGrant);
+    const StatusOr<std::string> read = ReadFile(JoinPath(folder, file), kLargestGrant);
     const std::string note = read.ok() ? *read : std::string();
-    const contracts::GrantCheck check =
-        contracts::VerifyGrant(note, keys, config.approvals, wanted, now);
+    const contracts::GrantCheck check = contracts::VerifyGrant(note, rules, wanted, now);
     if (check.reason != policy::Reason::kNone) {
       // A grant for another plan says nothing about this one.
       if (check.reason != policy::Reason::kGrantPlan) {
@@ -58,13 +54,27 @@ StatusOr<std::optional<FoundGrant>> FindGrant(const AgentConfig& config,
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const crypto::OpenedNote opened, crypto::OpenNote(note, keys));
     return FoundGrant{.note = note,
                       .digest = crypto::Sha256(AsBytes(note)),
                       .body = check.body,
-                      .approvals = ApprovalsOf(config, opened.signers)};
+                      .approvals = Present(check.approvals)};
   }
   return std::nullopt;
+}
+
+StatusOr<std::vector<JobId>> FindDenials(const std::string& folder) {
+  constexpr std::string_view kEnding = ".deny";
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(folder));
+  std::vector<JobId> denied;
+  for (const std::string& file : files) {
+    if (file.ends_with(kEnding)) {
+      StatusOr<JobId> job = JobId::Parse(file.substr(0, file.size() - kEnding.size()));
+      if (job.ok()) {
+        denied.push_back(*std::move(job));
+      }
+    }
+  }
+  return denied;
 }
 
 Status WriteRequest(const AgentConfig& config, const contracts::GrantBody& body,

@@ -2,7 +2,7 @@
 //
 // The agent writes what a job asks for into `requests`; a person signs it, on any machine
 // (`domicile job approve`), and puts the grant into `grants`. Files are read afresh at each look: a
-// grant that is taken away is gone.
+// grant that is taken away is gone. `JOB.deny` there refuses a job, or takes an approval back.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/status.h"
 #include "contracts/grant.h"
 #include "policy/engine/transfer.h"
@@ -30,11 +31,16 @@ struct FoundGrant {
   std::vector<policy::PresentApproval> approvals;  // by role: distinct persons who signed
 };
 
-// Looks through the `*.grant` files of the folder. Empty if none covers `wanted`; `why` then says
+// Looks through the `*.grant` files of a folder. Empty if none covers `wanted`; `why` then says
 // what was wrong with the nearest one (kApprovalMissing if there is none at all).
-StatusOr<std::optional<FoundGrant>> FindGrant(const AgentConfig& config,
+StatusOr<std::optional<FoundGrant>> FindGrant(const std::string& folder,
+                                              const contracts::ApprovalRules& rules,
                                               const contracts::GrantBody& wanted, WallTime now,
                                               policy::Reason& why);
+
+// The jobs for which there is a `JOB.deny` in the folder. Anybody who may write there may refuse;
+// what the file says does not matter.
+StatusOr<std::vector<JobId>> FindDenials(const std::string& folder);
 
 // Writes `JOB.request` (the text to sign) and `JOB.plan.json` (what it means) for a person.
 Status WriteRequest(const AgentConfig& config, const contracts::GrantBody& body,

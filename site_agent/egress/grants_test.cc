@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "site_agent/egress/testing.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -35,16 +36,16 @@ contracts::GrantBody Wanted() {
 // A site with an operator and a data protection officer; a stranger who is neither.
 struct Office {
   test::TempFolder folder;
-  crypto::NoteSigner operator_key = test::ExampleSigner("demo/site/charite/operator", 1);
-  crypto::NoteSigner officer_key = test::ExampleSigner("demo/site/charite/dpo", 2);
-  crypto::NoteSigner stranger = test::ExampleSigner("demo/site/pitie/operator", 3);
+  crypto::NoteSigner operator_key = test::ExamplePerson("demo/site/charite/operator", 1);
+  crypto::NoteSigner officer_key = test::ExamplePerson("demo/site/charite/dpo", 2);
+  crypto::NoteSigner stranger = test::ExamplePerson("demo/site/pitie/operator", 3);
   AgentConfig config;
 
   Office() {
     config.grants = folder.File("grants");
     config.requests = folder.File("requests");
-    config.approvers = {{.role = ApprovalRole::kOperator, .key = operator_key.Verifier()},
-                        {.role = ApprovalRole::kDpo, .key = officer_key.Verifier()}};
+    config.approval.approvers = {test::ApproverOf(operator_key, ApprovalRole::kOperator),
+                                 test::ApproverOf(officer_key, ApprovalRole::kDpo)};
     Must(CreateFolders(config.grants));
   }
   void Put(const std::string& name, const std::string& note) const {
@@ -56,11 +57,12 @@ struct Office {
     if (change) {
       change(body);
     }
-    return Must(key.Sign(contracts::GrantText(body)));
+    return test::GrantBy(key, body, kNow);
   }
   Reason Why(WallTime now = kNow) const {
     Reason why = Reason::kNone;
-    return Must(FindGrant(config, Wanted(), now, why)) ? Reason::kNone : why;
+    return Must(FindGrant(config.grants, config.approval, Wanted(), now, why)) ? Reason::kNone
+                                                                               : why;
   }
 };
 
@@ -70,7 +72,8 @@ TEST_CASE("FindGrant: a grant of this site for this very job, with who signed it
   office.Put("a.grant", note);
   Reason why = Reason::kNone;
 
-  const auto found = Must(FindGrant(office.config, Wanted(), kNow, why));
+  const auto found =
+      Must(FindGrant(office.config.grants, office.config.approval, Wanted(), kNow, why));
 
   REQUIRE(found.has_value());
   CHECK(found->note == note);
@@ -78,6 +81,8 @@ TEST_CASE("FindGrant: a grant of this site for this very job, with who signed it
   REQUIRE(found->approvals.size() == 1);
   CHECK(found->approvals[0].role == ApprovalRole::kOperator);
   CHECK(found->approvals[0].count == 1);
+  CHECK(found->approvals[0].organisation == "data-office");
+  CHECK(found->approvals[0].signed_at == kNow);
 }
 
 TEST_CASE("FindGrant: what does not cover the job, and why") {
@@ -163,7 +168,7 @@ TEST_CASE("FindGrant: only files that end in .grant are looked at") {
 
 TEST_CASE("FindGrant: two approvals need two persons") {
   Office office;
-  office.config.approvals = 2;
+  office.config.approval.persons = 2;
   office.Put("a.grant", office.Sign(office.operator_key));
   CHECK(office.Why() == Reason::kGrantSignature);
 
@@ -171,9 +176,33 @@ TEST_CASE("FindGrant: two approvals need two persons") {
   const std::string two = office.Sign(office.officer_key);
   office.Put("a.grant", one + two.substr(two.find("\n\n") + 2));
   Reason why = Reason::kNone;
-  const auto found = Must(FindGrant(office.config, Wanted(), kNow, why));
+  const auto found =
+      Must(FindGrant(office.config.grants, office.config.approval, Wanted(), kNow, why));
   REQUIRE(found.has_value());
   CHECK(found->approvals.size() == 2);
+}
+
+TEST_CASE("FindGrant: only the approvers whom the site policy names as well") {
+  Office office;
+  office.Put("a.grant", office.Sign(office.operator_key));
+  const std::vector<std::string> names = {office.officer_key.Verifier().name()};
+
+  const contracts::ApprovalRules rules = office.config.approval.OnlyNamed(names);
+
+  Reason why = Reason::kNone;
+  CHECK_FALSE(Must(FindGrant(office.config.grants, rules, Wanted(), kNow, why)).has_value());
+  CHECK(why == Reason::kGrantSignature);
+  CHECK(office.config.approval.OnlyNamed({}) == office.config.approval);
+}
+
+TEST_CASE("FindDenials: the jobs that have a file of denial, whatever it says") {
+  Office office;
+  CHECK(Must(FindDenials(office.config.grants)).empty());
+  office.Put("heart-1.deny", "");
+  office.Put("heart-2.grant", "x");
+  office.Put("No Job.deny", "x");
+
+  CHECK(Must(FindDenials(office.config.grants)) == std::vector<JobId>{kJob});
 }
 
 TEST_CASE("WriteRequest: what is signed from it is a grant") {
@@ -184,7 +213,7 @@ TEST_CASE("WriteRequest: what is signed from it is a grant") {
       Must(ReadFile(JoinPath(office.config.requests, "heart-1.request"), 10'000));
   CHECK(Must(ReadFile(JoinPath(office.config.requests, "heart-1.plan.json"), 10'000)) ==
         "{\"plan\":1}");
-  office.Put("a.grant", Must(office.operator_key.Sign(request)));
+  office.Put("a.grant", test::SignedAt(office.operator_key, request, kNow));
   CHECK(office.Why() == Reason::kNone);
 }
 

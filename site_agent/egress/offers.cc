@@ -6,6 +6,7 @@
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
 #include "site_agent/egress/agent.h"
+#include "site_agent/egress/outbox.h"
 #include "site_agent/egress/wire_words.h"
 
 namespace domicile::site_agent {
@@ -103,7 +104,10 @@ Status Agent::AnswerOffer(const JobRow& row, Connection& connection) {
   }
   Reason why = Reason::kApprovalMissing;
   ASSIGN_OR_RETURN(const std::optional<FoundGrant> grant,
-                   FindGrant(config_, offer.wanted, clock_.Now(), why));
+                   GrantFor(*site_, terms, offer.wanted, why));
+  if (why == Reason::kApprovalDenied || why == Reason::kGrantUsed) {
+    return Decline(offer, why, nullptr);
+  }
   ASSIGN_OR_RETURN(const JobBorder border,
                    BorderOfJob(*site_, terms, *plan, {.job = row.job, .round = 0, .phase = {}},
                                grant ? grant->approvals : std::vector<policy::PresentApproval>{}));
@@ -173,6 +177,37 @@ Status Agent::Accept(const OfferAtHand& offer, const FoundGrant& grant, const De
   message.mutable_offer_reply()->set_effective_policy_digest(Raw(terms.policies.digests.effective));
   LogInfo("job `" + row.job.text() + "` accepted");
   return offer.connection.control->Send(message);
+}
+
+// What a person has refused, or taken back, ends here and now: the work under way, what waits to be
+// sent, and the offer.
+Status Agent::TakeDenials(Connection* connection) {
+  ASSIGN_OR_RETURN(const std::vector<JobId> denied, FindDenials(config_.grants));
+  for (const JobId& job : denied) {
+    ASSIGN_OR_RETURN(const Reason closed,
+                     books_->With([&](SiteStore& store) { return store.WhyClosed(job); }));
+    if (closed != Reason::kNone) {
+      continue;
+    }
+    RETURN_IF_ERROR(books_
+                        ->Record([&](SiteStore& store, std::uint64_t) -> StatusOr<audit::Event> {
+                          RETURN_IF_ERROR(store.CloseJob(job, Reason::kApprovalDenied).status());
+                          return audit::EventBuilder(audit::EventType::kGrantRefused)
+                              .Set("job", job)
+                              .Set("reason", std::string(policy::Code(Reason::kApprovalDenied)))
+                              .Build();
+                        })
+                        .status());
+    LogInfo("job `" + job.text() + "` was denied by a person at this site");
+    runner_->Cancel(job);
+    RETURN_IF_ERROR(SettleJobEnd(*books_, job, Reason::kApprovalDenied));
+    ASSIGN_OR_RETURN(const std::optional<JobRow> row,
+                     books_->With([&](SiteStore& store) { return store.FindJob(job); }));
+    if (row && connection != nullptr) {
+      RETURN_IF_ERROR(AnswerOffer(*row, *connection));
+    }
+  }
+  return OkStatus();
 }
 
 Status Agent::AnswerHeld(Connection& connection) {

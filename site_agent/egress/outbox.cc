@@ -176,7 +176,7 @@ Status SettleCommit(Books& books, const SiteId& self, const PhaseId& phase,
   return RemoveBytes(books, *row);
 }
 
-Status SettleJobEnd(Books& books, const JobId& job) {
+Status SettleJobEnd(Books& books, const JobId& job, Reason why) {
   ASSIGN_OR_RETURN(const std::vector<OutboxRow> outbox,
                    books.With([](SiteStore& store) { return store.Outbox(); }));
   for (const OutboxRow& row : outbox) {
@@ -187,7 +187,7 @@ Status SettleJobEnd(Books& books, const JobId& job) {
     const audit::PhaseKey key = LogKey(row.phase, {.starts = 1, .attempt = 1});
     RETURN_IF_ERROR(books
                         .Record([&](SiteStore& store, std::uint64_t) -> StatusOr<audit::Event> {
-                          return Settle(store, row, key, Reason::kSuperseded, std::nullopt);
+                          return Settle(store, row, key, why, std::nullopt);
                         })
                         .status());
     RETURN_IF_ERROR(RemoveBytes(books, row));

@@ -41,8 +41,9 @@ std::variant<OutboxRow, policy::Reason> PutInOutbox(Books& books, const Release&
 Status SettleCommit(Books& books, const SiteId& self, const PhaseId& phase,
                     std::uint64_t leaf_index, const audit::PhaseCommitted& commit);
 
-// The job has ended: nothing of it is asked for any more.
-Status SettleJobEnd(Books& books, const JobId& job);
+// The job has ended, here at least: nothing of it may leave any more. `why` goes into the leaves.
+Status SettleJobEnd(Books& books, const JobId& job,
+                    policy::Reason why = policy::Reason::kSuperseded);
 
 // kDiskFull or kLogUnavailable.
 policy::Reason StorageReason(const Status& status);

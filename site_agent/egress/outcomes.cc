@@ -72,7 +72,11 @@ Status Agent::TakeOpening(const v1::OpenPhase& open, Connection& connection) {
     return Error(StatusCode::kDataLoss,
                  "the aggregator opened a phase that its own log describes otherwise");
   }
-  const Reason reason = job ? CheckOpening(phase, opened, *job, terms) : Reason::kJobUnknown;
+  ASSIGN_OR_RETURN(const Reason closed,
+                   books_->With([&](SiteStore& store) { return store.WhyClosed(phase.id.job); }));
+  const Reason reason = closed != Reason::kNone ? closed
+                        : job                   ? CheckOpening(phase, opened, *job, terms)
+                                                : Reason::kJobUnknown;
   if (reason == Reason::kNone) {
     runner_->Begin(std::move(phase));
     return OkStatus();
@@ -106,6 +110,10 @@ Status Agent::TakeJobEnd(const v1::JobEnded& ended) {
   ASSIGN_OR_RETURN(const JobId job, JobId::Parse(ended.job()));
   runner_->Cancel(job);
   held_.erase(job);
+  // The grant was for this run: what is offered or opened of it from now on is a replay.
+  RETURN_IF_ERROR(
+      books_->With([&](SiteStore& store) { return store.CloseJob(job, Reason::kGrantUsed); })
+          .status());
   RETURN_IF_ERROR(SettleJobEnd(*books_, job));
   LogInfo("job `" + job.text() + "` has ended");
   return OkStatus();

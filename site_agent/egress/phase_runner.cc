@@ -1,5 +1,6 @@
 #include "site_agent/egress/phase_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "audit/records.h"
@@ -74,6 +75,23 @@ contracts::GrantBody WantedGrant(const Site& site, const Terms& terms, const Job
   }
   wanted.effective_policy = terms.policies.digests.effective;
   return wanted;
+}
+
+StatusOr<std::optional<FoundGrant>> GrantFor(const Site& site, const Terms& terms,
+                                             const contracts::GrantBody& wanted, Reason& why) {
+  ASSIGN_OR_RETURN(why,
+                   site.books.With([&](SiteStore& store) { return store.WhyClosed(wanted.job); }));
+  if (why != Reason::kNone) {
+    return std::nullopt;
+  }
+  // The agent puts denials into its books; one that it has not got to yet counts as well.
+  ASSIGN_OR_RETURN(const std::vector<JobId> denied, FindDenials(site.config.grants));
+  if (std::find(denied.begin(), denied.end(), wanted.job) != denied.end()) {
+    why = Reason::kApprovalDenied;
+    return std::nullopt;
+  }
+  return FindGrant(site.config.grants, site.config.approval.OnlyNamed(terms.policies.approver_keys),
+                   wanted, site.clock.Now(), why);
 }
 
 StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const contracts::Plan& plan,

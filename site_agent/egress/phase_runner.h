@@ -34,7 +34,6 @@ struct Site {
   const AgentConfig& config;
   const contracts::Identity& identity;
   SiteId id;
-  const OwnPolicies& policies;
   Books& books;
   TrainerLink& trainer;
   CurrentConnection& current;
@@ -63,6 +62,12 @@ struct JobAtHand {
 // The body that a grant must have to cover this job now.
 contracts::GrantBody WantedGrant(const Site& site, const Terms& terms, const JobRow& row,
                                  const contracts::Plan& plan, const HelloMessage& trainer);
+
+// The grant that covers `wanted` now. A job that was denied, or whose run is over, has none any
+// more, whatever lies in the folder. `why` as of FindGrant, and kApprovalDenied, kGrantUsed.
+StatusOr<std::optional<FoundGrant>> GrantFor(const Site& site, const Terms& terms,
+                                             const contracts::GrantBody& wanted,
+                                             policy::Reason& why);
 
 // What the gate is told of a job: approvals, sandbox, ledger.
 StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const contracts::Plan& plan,

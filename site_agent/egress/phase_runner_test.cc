@@ -11,6 +11,7 @@
 #include "site_agent/egress/testing_gate.h"
 #include "site_agent/egress/wire_words.h"
 #include "site_agent/trainer/server.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -224,21 +225,20 @@ struct Bench {
     connection->client = std::move(client);
     connection->control = std::move(stream);
     current.Set(connection);
-    const crypto::NoteSigner approver = test::ExampleSigner("demo/site/budapest/operator", 3);
+    const crypto::NoteSigner approver = test::ExamplePerson("operator-budapest", 3);
     config.grants = desk.Beside("grants");
-    config.approvers = {{.role = policy::ApprovalRole::kOperator, .key = approver.Verifier()}};
+    config.approval.approvers = {test::ApproverOf(approver)};
     Start();
     contracts::GrantBody body = WantedGrant(*site, connection->terms, job, plan, trainer.Hello());
     body.not_after = kPolicyNow + std::chrono::hours(24);
     Must(CreateFolders(config.grants));
     Must(WriteFileDurably(config.grants + "/a.grant",
-                          AsBytes(Must(approver.Sign(contracts::GrantText(body))))));
+                          AsBytes(test::GrantBy(approver, body, kPolicyNow))));
   }
   void Start() {
     site = std::make_unique<Site>(Site{.config = config,
                                        .identity = identity,
                                        .id = kSelf,
-                                       .policies = policies,
                                        .books = desk.Open(),
                                        .trainer = link,
                                        .current = current,

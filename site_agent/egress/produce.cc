@@ -71,8 +71,7 @@ std::variant<JobAtHand, Reason> PhaseRunner::FindJobAtHand(const OpenedPhase& ph
   }
   const contracts::GrantBody wanted = WantedGrant(site_, terms, **row, *plan, *trainer);
   Reason why = Reason::kApprovalMissing;
-  StatusOr<std::optional<FoundGrant>> grant =
-      FindGrant(site_.config, wanted, site_.clock.Now(), why);
+  StatusOr<std::optional<FoundGrant>> grant = GrantFor(site_, terms, wanted, why);
   if (!grant.ok() || !*grant) {
     return why;
   }

@@ -108,6 +108,7 @@ Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connectio
                             : closed->why;
   }
   if (std::holds_alternative<GrantsChanged>(event)) {
+    RETURN_IF_ERROR(TakeDenials(was_ready_ ? connection.get() : nullptr));
     return was_ready_ ? AnswerHeld(*connection) : OkStatus();
   }
   const auto& directive = std::get<v1::Directive>(event);

@@ -22,6 +22,7 @@ constexpr std::string_view kTables = R"sql(
     id TEXT PRIMARY KEY, plan TEXT NOT NULL, base_model BLOB NOT NULL, base_size INTEGER NOT NULL,
     last_model BLOB NOT NULL, train_commits INTEGER NOT NULL, statistics INTEGER NOT NULL,
     committed_model BLOB NOT NULL, committed_leaf INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE closed_job (id TEXT PRIMARY KEY, reason INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE run (job TEXT PRIMARY KEY, dataset TEXT NOT NULL, at INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   CREATE TABLE commit_seen (
@@ -173,6 +174,29 @@ Status SiteStore::PutJob(const JobRow& row) {
       .Bind(8, ByteSpan(row.committed_model.bytes))
       .Bind(9, static_cast<std::int64_t>(row.committed_leaf))
       .Run();
+}
+
+StatusOr<bool> SiteStore::CloseJob(const JobId& job, policy::Reason why) {
+  ASSIGN_OR_RETURN(Statement close,
+                   db_->Prepare("INSERT OR IGNORE INTO closed_job VALUES (?, ?) RETURNING 1"));
+  close.Bind(1, job.text()).Bind(2, static_cast<std::int64_t>(why));
+  ASSIGN_OR_RETURN(const bool is_new, close.Step());
+  if (is_new) {
+    RETURN_IF_ERROR(close.Run());
+  }
+  return is_new;
+}
+
+StatusOr<policy::Reason> SiteStore::WhyClosed(const JobId& job) {
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare("SELECT reason FROM closed_job WHERE id = ?"));
+  find.Bind(1, job.text());
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) {
+    return policy::Reason::kNone;
+  }
+  // A number that this program does not know closes the job as well.
+  return policy::ReasonFromNumber(static_cast<std::uint32_t>(find.Int(0)))
+      .value_or(policy::Reason::kGrantUsed);
 }
 
 Status SiteStore::AddRun(const JobId& job, const DatasetAlias& dataset, WallTime now) {

@@ -21,6 +21,7 @@
 #include "base/sqlite.h"
 #include "base/status.h"
 #include "contracts/plan.h"
+#include "policy/reason.h"
 
 namespace domicile::site_agent {
 
@@ -83,6 +84,10 @@ class SiteStore {
   // ---- jobs ----
   StatusOr<std::optional<JobRow>> FindJob(const JobId& job);
   Status PutJob(const JobRow& row);
+  // For good: a person denied the job (kApprovalDenied), or its run is over (kGrantUsed). No grant
+  // of it counts after that. False if it was closed already.
+  StatusOr<bool> CloseJob(const JobId& job, policy::Reason why);
+  StatusOr<policy::Reason> WhyClosed(const JobId& job);  // kNone: it is not
   // Counts the first data task of a job as a run, once.
   Status AddRun(const JobId& job, const DatasetAlias& dataset, WallTime now);
   // Runs of a dataset begun since `since`, other than of `job`.

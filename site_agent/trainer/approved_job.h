@@ -12,12 +12,14 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "contracts/grant.h"
+#include "contracts/normalisation.h"
 #include "contracts/plan.h"
 #include "crypto/note.h"
 #include "crypto/sha256.h"
 #include "crypto/tree_digest.h"
 #include "models/safetensors.h"
 #include "site_agent/trainer/protocol.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 
@@ -55,7 +57,7 @@ struct ApprovedJob {
       tensors.push_back(std::move(tensor));
     }
     for (const auto& [name, value] :
-         {std::pair("normalisation.mean", 0.0F), std::pair("normalisation.deviation", 1.0F)}) {
+         {std::pair(contracts::kMeanTensor, 0.0F), std::pair(contracts::kDeviationTensor, 1.0F)}) {
       models::NamedTensor tensor;
       tensor.name = name;
       tensor.shape = {plan.NumInputs()};
@@ -70,7 +72,7 @@ struct ApprovedJob {
     if (change) {
       change(changed);
     }
-    return *approver.Sign(contracts::GrantText(changed));
+    return test::GrantBy(approver, changed, now);
   }
 
   TaskMessage Task(RoundNumber round, contracts::PhaseKind phase) const {
@@ -88,7 +90,7 @@ struct ApprovedJob {
   }
 
   SystemRandom random;
-  crypto::NoteSigner approver = *crypto::NoteSigner::Generate("heart.example/site/dpo", random);
+  crypto::NoteSigner approver = test::ExamplePerson("heart.example/site/dpo", 1);
   WallTime now = WallTime(std::chrono::hours(24 * 365 * 56));
   contracts::Plan plan;
   contracts::GrantBody body;  // change dataset_commitment and trainer to those of a real service

@@ -14,27 +14,6 @@ namespace {
 constexpr std::uint64_t kMaxDescriptionBytes = std::uint64_t{1} << 20U;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 40U;
 
-void ReadApprovers(TomlTable& table, TrainerConfig& config) {
-  for (const std::string& text : table.Strings("approvers")) {
-    StatusOr<crypto::NoteVerifier> key = crypto::NoteVerifier::Parse(text);
-    if (!key.ok()) {
-      table.Merge("approvers", key.status());
-      return;
-    }
-    const bool known = std::any_of(config.approvers.begin(), config.approvers.end(),
-                                   [&](const auto& other) { return other.name() == key->name(); });
-    if (known) {
-      table.Fail("approvers", "names one person twice: each approver signs with one key");
-      return;
-    }
-    config.approvers.push_back(*std::move(key));
-  }
-  config.approvals = static_cast<std::size_t>(table.Int("approvals", 1, 100));
-  if (config.approvals > config.approvers.size()) {
-    table.Fail("approvals", "asks for more signatures than there are approvers");
-  }
-}
-
 void ReadSocketMode(TomlTable& table, TrainerConfig& config) {
   const std::string mode = table.TryString("socket_mode").value_or("0600");
   if (mode != "0600" && mode != "0660") {
@@ -43,7 +22,8 @@ void ReadSocketMode(TomlTable& table, TrainerConfig& config) {
   config.socket_mode = mode == "0660" ? 0660 : 0600;
 }
 
-void ReadTrainer(TomlTable table, std::string_view file, TrainerConfig& config) {
+void ReadTrainer(TomlTable& root, std::string_view file, TrainerConfig& config) {
+  TomlTable table = root.Table("trainer");
   config.federation = table.String("federation");
   if (config.federation.empty()) {
     table.Fail("federation", "must be the federation's trust domain");
@@ -63,7 +43,10 @@ void ReadTrainer(TomlTable table, std::string_view file, TrainerConfig& config) 
   if (config.datasets.empty()) {
     table.Fail("datasets", "must name at least one dataset description");
   }
-  ReadApprovers(table, config);
+  config.approval = contracts::ReadApprovalRules(root, table);
+  if (const auto denials = table.TryString("denials")) {
+    config.denials = ResolveBeside(file, *denials);
+  }
   if (const auto output = table.TryString("output")) {
     config.output = ResolveBeside(file, *output);
   }
@@ -97,7 +80,7 @@ StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_vi
   ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(toml, file));
   TomlTable root = document.Root();
   TrainerConfig config;
-  ReadTrainer(root.Table("trainer"), file, config);
+  ReadTrainer(root, file, config);
   if (auto compute = root.TryTable("compute")) {
     ReadCompute(*std::move(compute), config);
   } else {
@@ -143,6 +126,9 @@ StatusOr<std::vector<contracts::DatasetDescription>> ReadDescriptions(const Trai
 std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
                                    const std::vector<contracts::DatasetDescription>& descriptions) {
   std::vector<PathRule> rules = {{config.state, PathAccess::kWrite, true}};
+  if (!config.denials.empty()) {
+    rules.push_back({config.denials, PathAccess::kRead, true});
+  }
   for (const contracts::DatasetDescription& description : descriptions) {
     for (const std::string& file : description.files) {
       rules.push_back({file, PathAccess::kRead, true});

@@ -9,8 +9,8 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "contracts/approval.h"
 #include "contracts/dataset.h"
-#include "crypto/note.h"
 #include "models/strategy/strategy.h"
 #include "site_agent/sandbox/lockdown.h"
 
@@ -24,8 +24,8 @@ struct TrainerConfig {
   std::string socket;
   unsigned socket_mode = 0600;
   std::vector<std::string> datasets;  // description files
-  std::vector<crypto::NoteVerifier> approvers;
-  std::size_t approvals = 1;  // 1 .. approvers.size()
+  contracts::ApprovalRules approval;
+  std::string denials;  // folder in which `domicile job deny` leaves its word; empty: none
   std::optional<std::string> output;
   std::uint64_t output_bytes = std::uint64_t{16} << 20U;
   models::StrategySpec strategy;

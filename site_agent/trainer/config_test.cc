@@ -11,14 +11,21 @@ namespace {
 
 std::string Key(std::string_view name) {
   SystemRandom random;
-  return crypto::NoteSigner::Generate(name, random)->Verifier().Print();
+  return crypto::NoteSigner::Generate(name, random, crypto::NoteKeyKind::kCosigner)
+      ->Verifier()
+      .Print();
 }
 
-std::string Minimal() {
+std::string Approver(std::string_view role, const std::string& key) {
+  return "[[approver]]\nrole = \"" + std::string(role) +
+         "\"\norganisation = \"charite\"\nkey = \"" + key + "\"\n";
+}
+
+// `more` goes into [trainer].
+std::string Minimal(const std::string& more = "") {
   return "[trainer]\nfederation = \"heart\"\nsite = \"charite\"\nstate = \"state\"\n"
-         "socket = \"/run/t.sock\"\ndatasets = [\"d.toml\"]\napprovals = 1\n"
-         "approvers = [\"" +
-         Key("a") + "\"]\n";
+         "socket = \"/run/t.sock\"\ndatasets = [\"d.toml\"]\napprovals = 1\n" +
+         more + Approver("dpo", Key("a"));
 }
 
 std::string ErrorOf(const std::string& toml) {
@@ -42,8 +49,11 @@ TEST_CASE("trainer.toml: paths stand beside the file, and defaults are the stric
 }
 
 TEST_CASE("trainer.toml: every key is read") {
-  const std::string text = Minimal() +
-                           "socket_mode = \"0660\"\noutput = \"out.log\"\noutput_bytes = 5000\n"
+  const std::string text = Minimal(
+                               "socket_mode = \"0660\"\noutput = \"out.log\"\n"
+                               "output_bytes = 5000\ndenials = \"../grants\"\n"
+                               "approval_max_age = \"30d\"\n") +
+                           "[[approval]]\nrole = \"dpo\"\n"
                            "[compute]\nstrategy = \"mirrored\"\nthreads = 3\nreplicas = 4\n"
                            "[sandbox]\nnetwork = \"none\"\n[limits]\nmodel_bytes = 2048\n";
   const StatusOr<TrainerConfig> config = ParseTrainerConfig(text, "trainer.toml");
@@ -55,6 +65,14 @@ TEST_CASE("trainer.toml: every key is read") {
   CHECK(config->strategy.kind == models::StrategyKind::kMirrored);
   CHECK(config->strategy.replicas == 4);
   CHECK(config->model_bytes == 2048);
+  CHECK(config->denials.ends_with("/grants"));
+  REQUIRE(config->approval.approvers.size() == 1);
+  CHECK(config->approval.approvers[0].role == policy::ApprovalRole::kDpo);
+  CHECK(config->approval.approvers[0].organisation == "charite");
+  CHECK(config->approval.max_age == std::chrono::days(30));
+  CHECK(config->approval.needs ==
+        std::vector<contracts::ApprovalNeed>{
+            {.role = policy::ApprovalRole::kDpo, .count = 1, .distinct_org = false}});
 }
 
 TEST_CASE("trainer.toml: mistakes are named with their line") {
@@ -64,6 +82,8 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
     const char* says;
   };
   const std::string one = Key("a");
+  SystemRandom random;
+  const std::string plain = crypto::NoteSigner::Generate("b", random)->Verifier().Print();
   const std::string minimal = Minimal();
   const auto without = [&](std::string_view line) {
     std::string text = minimal;
@@ -74,19 +94,28 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
       "[trainer]\nfederation = \"h\"\nsite = \"c\"\nstate = \"s\"\n"
       "socket = \"t\"\ndatasets = [\"d\"]\n";
   const Case cases[] = {
-      {"misspelt key", minimal + "aproved = 1\n", "aproved"},
+      {"misspelt key", Minimal("aproved = 1\n"), "aproved"},
       {"no federation", without("federation"), "federation"},
       {"no approvals", without("approvals"), "approvals"},
       {"no dataset", without("datasets"), "datasets"},
       {"network", minimal + "[sandbox]\nnetwork = \"loopback\"\n", "offers no other"},
-      {"mode", minimal + "socket_mode = \"0666\"\n", "socket_mode"},
+      {"mode", Minimal("socket_mode = \"0666\"\n"), "socket_mode"},
       {"strategy", minimal + "[compute]\nstrategy = \"gpu\"\n", "strategy"},
       {"replicas of one device", minimal + "[compute]\nreplicas = 2\n", "replicas"},
-      {"zero approvals", table + "approvals = 0\napprovers = [\"" + one + "\"]\n", "approvals"},
-      {"too few approvers", table + "approvals = 2\napprovers = [\"" + one + "\"]\n", "approvals"},
-      {"one person twice",
-       table + "approvals = 2\napprovers = [\"" + one + "\", \"" + Key("a") + "\"]\n", "twice"},
-      {"no key", table + "approvals = 1\napprovers = [\"hello\"]\n", "approvers"},
+      {"zero approvals", table + "approvals = 0\n" + Approver("dpo", one), "approvals"},
+      {"too few approvers", table + "approvals = 2\n" + Approver("dpo", one), "approvals"},
+      {"one person twice", minimal + Approver("operator", Key("a")), "twice"},
+      {"no key", minimal + Approver("operator", "hello"), "approver[1].key"},
+      {"a key that does not say when", minimal + Approver("operator", plain),
+       "domicile ca approver"},
+      {"no such role", minimal + Approver("boss", Key("b")), "ethics_board"},
+      {"house",
+       minimal + "[[approver]]\nrole = \"dpo\"\norganisation = \"a b\"\nkey = \"" + Key("b") +
+           "\"\n",
+       "organisation"},
+      {"a need nobody can meet", minimal + "[[approval]]\nrole = \"dpo\"\ncount = 2\n",
+       "more often"},
+      {"age", Minimal("approval_max_age = \"soon\"\n"), "approval_max_age"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.name);

@@ -103,8 +103,10 @@ class TestSite {
     Write("trainer.toml",
           "[trainer]\nfederation = \"heart.example\"\nsite = \"cleveland\"\n"
           "state = \"state\"\nsocket = \"t.sock\"\ndatasets = [\"dataset.toml\"]\n"
-          "approvals = 1\napprovers = [\"" +
-              job.approver.Verifier().Print() + "\"]\n" + std::move(extra));
+          "approvals = 1\n" +
+              std::move(extra) +
+              "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = \"" +
+              job.approver.Verifier().Print() + "\"\n");
     job.body.not_after = SystemClock().Now() + std::chrono::hours(1);
   }
   ~TestSite() { std::system(("rm -rf '" + folder_ + "'").c_str()); }
@@ -143,9 +145,8 @@ class TestSite {
     Write("expired.grant", job.Grant([](auto& b) { b.not_after -= std::chrono::hours(2); }));
     Write("other-site.grant", job.Grant([](auto& b) { b.site = *SiteId::Parse("budapest"); }));
     Write("other-trainer.grant", job.Grant([](auto& b) { b.trainer.bytes[0] ^= 1U; }));
-    SystemRandom random;
-    const auto stranger = crypto::NoteSigner::Generate("heart.example/site/x", random);
-    Write("unknown-signer.grant", *stranger->Sign(contracts::GrantText(job.body)));
+    Write("unknown-signer.grant",
+          test::GrantBy(test::ExamplePerson("heart.example/site/x", 2), job.body, job.now));
   }
   TaskRequest Request(RoundNumber round, PhaseKind phase) const {
     const TaskMessage task = job.Task(round, phase);

@@ -98,12 +98,13 @@ ResultMessage ToResult(const EvaluateResult& evaluated) {
 }  // namespace
 
 TrainerService::TrainerService(TrainerConfig config, TrainerStart start, const Clock& clock,
-                               FileHandle lock, VersionStore versions)
+                               FileHandle lock, VersionStore versions, UseStore uses)
     : config_(std::move(config)),
       start_(std::move(start)),
       clock_(clock),
       lock_(std::move(lock)),
-      versions_(std::move(versions)) {}
+      versions_(std::move(versions)),
+      uses_(std::move(uses)) {}
 
 StatusOr<std::unique_ptr<TrainerService>> TrainerService::Open(
     const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
@@ -112,11 +113,12 @@ StatusOr<std::unique_ptr<TrainerService>> TrainerService::Open(
   RETURN_IF_ERROR(RemoveTemporaries(config.state));
   ASSIGN_OR_RETURN(VersionStore versions,
                    VersionStore::Open(JoinPath(config.state, "versions.sqlite")));
-  std::unique_ptr<TrainerService> service(
-      new TrainerService(config, start, clock, std::move(lock), std::move(versions)));
+  ASSIGN_OR_RETURN(UseStore uses, UseStore::Open(JoinPath(config.state, "uses.sqlite")));
+  std::unique_ptr<TrainerService> service(new TrainerService(config, start, clock, std::move(lock),
+                                                             std::move(versions), std::move(uses)));
   ASSIGN_OR_RETURN(service->salt_, OpenSalt(JoinPath(config.state, "salt"), random));
-  service->own_ = {config.federation, config.site,      start.trainer,     {},
-                   config.approvers,  config.approvals, config.model_bytes};
+  service->own_ = {config.federation, config.site,       start.trainer, {},
+                   config.approval,   config.model_bytes};
   service->ReadData(descriptions);
   return service;
 }
@@ -152,12 +154,33 @@ HelloMessage TrainerService::Hello() const {
 
 std::optional<FailedMessage> TrainerService::Admit(const TaskMessage& task,
                                                    std::uint64_t payload_bytes) {
-  const TaskCheck check = CheckTask(task, payload_bytes, own_, clock_.Now());
-  if (check.reason == policy::Reason::kNone) {
+  policy::Reason reason = CheckTask(task, payload_bytes, own_, clock_.Now()).reason;
+  if (reason == policy::Reason::kNone) {
+    reason = CheckUse(task);
+  }
+  if (reason == policy::Reason::kNone) {
     return std::nullopt;
   }
-  LogWarning(TaskName(task) + ": refused, " + std::string(policy::Code(check.reason)));
-  return Refuse(check.reason);
+  LogWarning(TaskName(task) + ": refused, " + std::string(policy::Code(reason)));
+  return Refuse(reason);
+}
+
+policy::Reason TrainerService::CheckUse(const TaskMessage& task) {
+  const std::string denial = JoinPath(config_.denials, task.job.text() + ".deny");
+  if (!config_.denials.empty() && FileExists(denial)) {
+    // Put into the store: a file that is removed again gives no approval back.
+    if (const Status denied = uses_.Deny(task.job); !denied.ok()) {
+      LogError(Message(denied));
+    }
+    return policy::Reason::kApprovalDenied;
+  }
+  const StatusOr<policy::Reason> reason =
+      uses_.Check({.job = task.job, .round = task.round, .phase = task.phase, .model = task.model});
+  if (!reason.ok()) {
+    LogError(Message(reason.status()));
+    return policy::Reason::kTrainerFailed;
+  }
+  return *reason;
 }
 
 std::variant<ResultMessage, FailedMessage> TrainerService::Run(
@@ -193,6 +216,15 @@ TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
   if (!model.ok()) {
     LogError("model: " + std::string(Message(model.status())));
     return Refuse(policy::Reason::kModelShape);
+  }
+  // From here on the grant is used, whatever comes of it.
+  policy::Reason use = CheckUse(task);
+  if (use == policy::Reason::kNone &&
+      !uses_.Remember({task.job, task.round, task.phase, task.model}).ok()) {
+    use = policy::Reason::kTrainerFailed;
+  }
+  if (use != policy::Reason::kNone) {
+    return Refuse(use);
   }
   const auto table = std::find_if(tables_.begin(), tables_.end(), [&](const Table& candidate) {
     return candidate.description.alias == plan.dataset;

@@ -22,6 +22,7 @@
 #include "site_agent/trainer/config.h"
 #include "site_agent/trainer/server.h"
 #include "site_agent/trainer/task_check.h"
+#include "site_agent/trainer/use_store.h"
 #include "site_agent/trainer/version_store.h"
 
 namespace domicile::site_agent {
@@ -54,13 +55,15 @@ class TrainerService final : public TaskHandler {
   using Ended = std::variant<ResultMessage, FailedMessage>;
 
   TrainerService(TrainerConfig config, TrainerStart start, const Clock& clock, FileHandle lock,
-                 VersionStore versions);
+                 VersionStore versions, UseStore uses);
   void ReadData(const std::vector<contracts::DatasetDescription>& descriptions);
   Ended RunChecked(const TaskMessage& task, const contracts::Plan& plan,
                    const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
   Ended RunPhase(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
                  const std::vector<models::NamedTensor>& model,
                  const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+  // What earlier uses of the grant leave of it.
+  policy::Reason CheckUse(const TaskMessage& task);
   // Counts and remembers, before the statistics are handed out. Errors: of the store.
   StatusOr<std::optional<std::uint64_t>> HandOut(const Table& table);
 
@@ -74,6 +77,7 @@ class TrainerService final : public TaskHandler {
 
   // Of the one task at a time (see TaskHandler).
   VersionStore versions_;
+  UseStore uses_;
   std::string loaded_key_;  // alias and schema of `loaded_`
   std::optional<LoadedDataset> loaded_;
 };

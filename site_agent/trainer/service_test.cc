@@ -30,7 +30,7 @@ class TestSite {
     config.federation = job.body.federation;
     config.site = job.body.site;
     config.state = JoinPath(folder_, "state");
-    config.approvers = {job.approver.Verifier()};
+    config.approval.approvers = {test::ApproverOf(job.approver)};
     REQUIRE(CreateFolders(config.state).ok());
     description.alias = job.plan.dataset;
     description.files = {JoinPath(folder_, "table.csv")};
@@ -176,6 +176,42 @@ TEST_CASE("TrainerService: models that are not what they should be") {
   CHECK(ReasonOf(RunTask(*service, nonsense)) == Reason::kModelShape);
 
   CHECK(ReasonOf(RunTask(*service, site.job.Task(2, PhaseKind::kTrain))) == Reason::kNone);
+}
+
+TEST_CASE(
+    "TrainerService: a grant replayed after its run asks for its last phase, and nothing else") {
+  TestSite site;
+  {
+    const auto service = site.Open();
+    MustRun(*service, site.job.Task(1, PhaseKind::kStatistics));
+    MustRun(*service, site.job.Task(40, PhaseKind::kEvaluate));
+  }
+
+  const auto service = site.Open();  // it is remembered over a restart
+  const TaskMessage last = site.job.Task(40, PhaseKind::kEvaluate);
+  CHECK(ReasonOf(RunTask(*service, last)) == Reason::kNone);
+  CHECK(ReasonOf(RunTask(*service, site.job.Task(1, PhaseKind::kStatistics))) ==
+        Reason::kGrantUsed);
+  CHECK(ReasonOf(RunTask(*service, site.job.Task(40, PhaseKind::kTrain))) == Reason::kGrantUsed);
+  TaskMessage other = last;
+  other.model.bytes[0] ^= 1U;
+  CHECK(ReasonOf(RunTask(*service, other)) == Reason::kGrantUsed);
+}
+
+TEST_CASE("TrainerService: a job that a person took back is refused, also when the word is gone") {
+  TestSite site;
+  site.config.denials = JoinPath(site.config.state, "denials");
+  REQUIRE(CreateFolders(site.config.denials).ok());
+  const std::string word = JoinPath(site.config.denials, site.job.body.job.text() + ".deny");
+  const auto service = site.Open();
+  const TaskMessage task = site.job.Task(1, PhaseKind::kStatistics);
+  REQUIRE(ReasonOf(RunTask(*service, task)) == Reason::kNone);
+
+  REQUIRE(WriteFileDurably(word, {}).ok());
+  CHECK(ReasonOf(RunTask(*service, task)) == Reason::kApprovalDenied);
+  REQUIRE(RemoveFile(word).ok());
+
+  CHECK(ReasonOf(RunTask(*service, task)) == Reason::kApprovalDenied);
 }
 
 TEST_CASE("TrainerService: a cancelled task ends with its code") {

@@ -36,8 +36,7 @@ TaskCheck CheckTask(const TaskMessage& task, std::uint64_t payload_bytes, const 
   wanted.dataset = dataset->alias;
   wanted.dataset_commitment = dataset->commitment;
   wanted.effective_policy = task.effective_policy;
-  const contracts::GrantCheck grant =
-      contracts::VerifyGrant(task.grant, own.approvers, own.approvals, wanted, now);
+  const contracts::GrantCheck grant = contracts::VerifyGrant(task.grant, own.approval, wanted, now);
   if (grant.reason != policy::Reason::kNone) {
     return Refuse(grant.reason);
   }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "contracts/approval.h"
 #include "contracts/plan.h"
-#include "crypto/note.h"
 #include "policy/reason.h"
 #include "site_agent/trainer/protocol.h"
 
@@ -20,8 +20,7 @@ struct OwnFacts {
   SiteId site;
   Digest trainer;
   std::vector<DatasetFact> datasets;
-  std::vector<crypto::NoteVerifier> approvers;
-  std::size_t approvals = 1;
+  contracts::ApprovalRules approval;
   std::uint64_t model_bytes = 0;
 };
 

@@ -19,8 +19,7 @@ OwnFacts FactsFor(const ApprovedJob& job) {
   own.site = job.body.site;
   own.trainer = job.body.trainer;
   own.datasets = {{job.body.dataset, job.body.dataset_commitment}};
-  own.approvers = {job.approver.Verifier()};
-  own.approvals = 1;
+  own.approval.approvers = {test::ApproverOf(job.approver)};
   own.model_bytes = 1 << 20;
   return own;
 }
@@ -99,15 +98,25 @@ TEST_CASE("CheckTask: what the trainer knows by itself decides, not what the age
   const TaskMessage task = job.Task(1, PhaseKind::kStatistics);
 
   OwnFacts stranger = FactsFor(job);
-  SystemRandom random;
-  stranger.approvers = {crypto::NoteSigner::Generate("heart.example/site/x", random)->Verifier()};
+  stranger.approval.approvers = {
+      test::ApproverOf(test::ExamplePerson("heart.example/site/x", 2), policy::ApprovalRole::kDpo)};
   CHECK(Check(task, stranger, job.now) == Reason::kGrantSignature);
 
   OwnFacts two = FactsFor(job);
-  two.approvers.push_back(stranger.approvers[0]);
+  two.approval.approvers.push_back(stranger.approval.approvers[0]);
   CHECK(Check(task, two, job.now) == Reason::kNone);
-  two.approvals = 2;
+  two.approval.persons = 2;
   CHECK(Check(task, two, job.now) == Reason::kGrantSignature);
+
+  OwnFacts officer = FactsFor(job);
+  officer.approval.needs = {
+      {.role = policy::ApprovalRole::kDpo, .count = 1, .distinct_org = false}};
+  CHECK(Check(task, officer, job.now) == Reason::kApprovalMissing);
+
+  OwnFacts fresh = FactsFor(job);
+  fresh.approval.max_age = std::chrono::hours(1);
+  CHECK(Check(task, fresh, job.now) == Reason::kNone);
+  CHECK(Check(task, fresh, job.now + std::chrono::hours(2)) == Reason::kApprovalExpired);
 
   OwnFacts nothing = FactsFor(job);
   nothing.datasets.clear();

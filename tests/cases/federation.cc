@@ -224,6 +224,7 @@ Status CaseFederation::WriteSite(const CaseSite& site) const {
                    "approvals = 1\n"
                    "[[approver]]\n"
                    "role = \"operator\"\n"
+                   "organisation = \"data-office\"\n"
                    "key = \"" +
                    approver_keys_.at(site.name) + "\"\n");
 }
