@@ -110,7 +110,7 @@ StatusOr<TomlDocument> TomlDocument::Read(const std::string& path) {
 
 TomlTable TomlDocument::Root() { return {state_.get(), &state_->root, ""}; }
 
-Status TomlDocument::Finish() {
+Status TomlDocument::Finish(std::span<const std::string_view> language) {
   if (!state_->status.ok()) {
     return state_->status;
   }
@@ -121,8 +121,13 @@ Status TomlDocument::Finish() {
   if (unknown != nullptr) {
     const std::string nearest = NearestSpelling(unknown->str(), known);
     std::string message = "unknown key `" + Visible(Inner(where, unknown->str())) + "`";
+    const auto elsewhere = std::find_if(
+        language.begin(), language.end(),
+        [name = "." + std::string(unknown->str())](auto key) { return key.ends_with(name); });
     if (!nearest.empty()) {
       message += " (did you mean `" + Inner(where, nearest) + "`?)";
+    } else if (elsewhere != language.end()) {
+      message += " (it belongs at `" + std::string(*elsewhere) + "`)";
     } else if (!known.empty()) {
       message += "; keys here are `" + Join(known, "`, `") + "`";
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,10 @@ class TomlDocument {
 
   TomlTable Root();
 
-  // The first error noted, or the first key (in file order) that nobody asked for.
-  // kInvalidArgument.
-  Status Finish();
+  // The first error noted, or the first key (in file order) that nobody asked for, with the nearest
+  // known one beside it. Where there is none, a key of `language` (`rule.limit.rounds`: every key,
+  // with dots between tables) of the same name in another table is shown. kInvalidArgument.
+  Status Finish(std::span<const std::string_view> language = {});
 
  private:
   friend class TomlTable;

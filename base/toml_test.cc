@@ -202,6 +202,17 @@ TEST_CASE("TomlDocument: places and keys for messages of others") {
   CHECK(document.Root().Table("t").Line() == 4);
 }
 
+TEST_CASE("TomlDocument: a key in the wrong table is told where it belongs") {
+  constexpr std::string_view kLanguage[] = {"rule.id", "rule.limit.rounds", "policy.rounds_up"};
+  TomlDocument document = MustParse("[[rule]]\nid = 1\nrounds = 3\n");
+  for (TomlTable& rule : document.Root().Tables("rule")) {
+    rule.Int("id", 0, 9);
+  }
+
+  CHECK(Message(document.Finish(kLanguage)) ==
+        "f.toml:3:1: unknown key `rule.rounds` (it belongs at `rule.limit.rounds`)");
+}
+
 TEST_CASE("TomlDocument: an error about a whole table names the table") {
   TomlDocument document = MustParse("[t]\nx = 1\n");
   TomlTable table = document.Root().Table("t");
