@@ -17,7 +17,7 @@ constexpr std::int64_t kDay = 86'400;
 // From large to small. A year is the longest there is, so that a time to keep is never cut short.
 constexpr std::array kUnits = {Unit{'y', 366 * kDay}, Unit{'d', kDay}, Unit{'h', 3600},
                                Unit{'m', 60}, Unit{'s', 1}};
-constexpr std::int64_t kLongest = 1000 * 366 * kDay;
+constexpr std::int64_t kLongest = std::int64_t{1000} * 366 * kDay;
 constexpr std::size_t kMostDigits = 9;  // times the longest unit, far below 2^63
 
 }  // namespace

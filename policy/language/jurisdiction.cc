@@ -10,9 +10,7 @@
 namespace domicile::policy {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
-constexpr std::array kBlocs = {"EEA"sv, "EU"sv};
+constexpr std::array<std::string_view, 2> kBlocs = {"EEA", "EU"};
 
 struct Hint {
   std::string_view wrong;
@@ -131,7 +129,7 @@ std::string SubdivisionHint(std::string_view text) {
            "`";
   }
   const std::size_t hyphen = text.find('-');
-  if (hyphen == std::string_view::npos || hyphen != 2 || !IsCountry(text.substr(0, 2))) {
+  if (hyphen != 2 || !IsCountry(text.substr(0, 2))) {
     return {};
   }
   const std::string country(text.substr(0, 2));
@@ -191,7 +189,7 @@ std::string JurisdictionHint(std::string_view text) {
   if (text.find('*') != std::string_view::npos) {
     return "there is no wildcard; list the places";
   }
-  if (const std::string hint = SubdivisionHint(text); !hint.empty()) {
+  if (std::string hint = SubdivisionHint(text); !hint.empty()) {
     return hint;
   }
   if (text.size() == 3 && std::all_of(text.begin(), text.end(), IsUpper)) {

@@ -125,6 +125,7 @@ TEST_CASE("Malformed: every kind of error is given by some file") {
       "Error while parsing",
       "unknown key",
       "keys here are",
+      "it belongs at",
       "did you mean `",
       "` or `",
       "(is `",

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/toml.h"
 #include "policy/language/duration.h"
+#include "policy/language/keys.h"
 #include "policy/language/ranges.h"
 #include "policy/language/toml_codes.h"
 #include "policy/language/validate.h"
@@ -345,10 +346,10 @@ StatusOr<Policy> ParsePolicy(std::string_view text, std::string_view file, Polic
   }
   ReadSettings(root, policy);
   ReadDuties(root, policy);
-  RETURN_IF_ERROR(document.Finish());
+  RETURN_IF_ERROR(document.Finish(kPolicyKeys));
   if (const std::optional<Problem> problem = FindProblem(policy, false)) {
     Report(*problem, root);
-    RETURN_IF_ERROR(document.Finish());
+    RETURN_IF_ERROR(document.Finish(kPolicyKeys));
     return Error(StatusCode::kInvalidArgument, std::string(file) + ": " + problem->message);
   }
   return policy;
