@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/toml.h"
 #include "cli/command.h"
+#include "cli/policy_export.h"
 #include "policy/engine/explain.h"
 #include "policy/engine/request.h"
 #include "policy/language/parse.h"
@@ -170,6 +171,7 @@ void AddPolicy(CLI::App& program, Context& context) {
       ->required();
   explain_command->add_flag("--json", explain->json, "print the decision as JSON");
   OnRun(*explain_command, context, [explain, &context] { return Explain(*explain, context); });
+  AddPolicyExport(*group, context);
 }
 
 }  // namespace domicile::cli
