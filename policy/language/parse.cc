@@ -28,21 +28,24 @@ std::optional<std::uint32_t> TrySmall(TomlTable& table, std::string_view key, st
   return value ? std::optional<std::uint32_t>(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-std::optional<std::set<std::string>> TryNames(TomlTable& table, std::string_view key,
-                                              const NameForm& form) {
-  const std::optional<std::vector<std::string>> names = table.TryStrings(key);
-  if (!names) {
-    return std::nullopt;
-  }
+// Each of its form, and none twice: a key that stands twice would make two of a threshold.
+std::set<std::string> CheckNames(TomlTable& table, std::string_view key,
+                                 const std::vector<std::string>& names, const NameForm& form) {
   std::set<std::string> different;
-  for (std::size_t i = 0; i < names->size(); ++i) {
-    if (!form.fits((*names)[i])) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!form.fits(names[i])) {
       table.FailItem(key, i, form.wants);
-    } else if (!different.insert((*names)[i]).second) {
+    } else if (!different.insert(names[i]).second) {
       FailRepeated(table, key, i);
     }
   }
   return different;
+}
+
+std::optional<std::set<std::string>> TryNames(TomlTable& table, std::string_view key,
+                                              const NameForm& form) {
+  const std::optional<std::vector<std::string>> names = table.TryStrings(key);
+  return names ? std::optional(CheckNames(table, key, *names, form)) : std::nullopt;
 }
 
 // One of a closed list that is no enumeration; empty where it is absent.
@@ -68,6 +71,7 @@ PolicyIdentity ReadIdentity(TomlTable table) {
   identity.expires = table.Time("expires");
   identity.issuer = table.String("issuer");
   identity.signers = table.Strings("signers");
+  CheckNames(table, "signers", identity.signers, kKeyForm);
   identity.threshold = static_cast<std::uint32_t>(table.Int("threshold", 1, 1000));
   identity.legal_facts = table.TryString("legal_facts").value_or("");
   if (table.Has("legal_facts") && identity.legal_facts.empty()) {
@@ -251,6 +255,7 @@ ApprovalSection ReadApprovals(TomlTable table) {
     approvals.required.push_back(approval);
   }
   approvals.keys = table.TryStrings("keys").value_or(std::vector<std::string>{});
+  CheckNames(table, "keys", approvals.keys, kKeyForm);
   approvals.max_age = TryDuration(table, "max_age");
   return approvals;
 }

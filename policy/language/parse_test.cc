@@ -181,7 +181,8 @@ TEST_CASE("ParsePolicy: the newer keys arrive, and absent is told from empty") {
                "threshold = 2\ncooldown = \"24h\"\nlegal_facts = "
                "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"");
   text = Replaced(text, "count = 1 }", "count = 2, distinct_org = true }");
-  text = Replaced(text, "keys = [\"dpo-lyon\"]", "keys = [\"dpo-lyon\"]\nmax_age = \"30d\"");
+  text = Replaced(text, "keys = [\"dpo-lyon\"]",
+                  "keys = [\"dpo-lyon\", \"dpo-paris\"]\nmax_age = \"30d\"");
   text = Replaced(text, "network = \"loopback\"", "profile_min = \"ns+seccomp\"");
   text = Replaced(text, "limit.rounds = 10", R"(limit.epsilon_total = 4
 limit.budget_window = "life"

@@ -108,7 +108,7 @@ PolicyIdentity Identity(Draw& draw) {
   identity.expires = identity.not_before + std::chrono::hours(1 + draw.Below(24 * 366));
   identity.issuer = draw.Text();
   for (std::uint64_t i = 0; i <= draw.Below(3); ++i) {
-    identity.signers.push_back(draw.Text());
+    identity.signers.push_back("key-" + std::to_string(i));
   }
   identity.threshold = static_cast<std::uint32_t>(1 + draw.Below(identity.signers.size()));
   identity.legal_facts = draw.Coin() ? draw.Digest() : "";
@@ -222,7 +222,9 @@ void DrawSettings(Draw& draw, Policy& policy) {
           {role, static_cast<std::uint32_t>(1 + draw.Below(5)), draw.Coin()});
     }
     if (!approvals.required.empty() || draw.Coin()) {
-      approvals.keys = {draw.Text(), draw.Text()};
+      for (int i = 0; i < 25; ++i) {
+        approvals.keys.push_back("key/" + std::to_string(i) + "!");
+      }
     }
     approvals.max_age = draw.Maybe(span);
     policy.approvals = approvals;

@@ -161,7 +161,9 @@ std::optional<Problem> FindInRule(const Policy& policy, std::size_t index, bool 
   return std::nullopt;
 }
 
-std::optional<Problem> FindInApprovals(const ApprovalSection& approvals, bool is_statement) {
+// `is_own`: of a site policy as a file, whose keys are those that can approve there.
+std::optional<Problem> FindInApprovals(const ApprovalSection& approvals, bool is_statement,
+                                       bool is_own) {
   std::set<ApprovalRole> seen;
   std::uint64_t wanted = 0;
   for (const RequiredApproval& approval : approvals.required) {
@@ -174,6 +176,11 @@ std::optional<Problem> FindInApprovals(const ApprovalSection& approvals, bool is
   if (!is_statement && wanted > 0 && approvals.keys.empty()) {
     return Problem{Section::kApprovals, 0, "keys", "must name the keys that may approve"};
   }
+  if (is_own && wanted > approvals.keys.size()) {
+    return Problem{Section::kApprovals, 0, "keys",
+                   "names fewer keys than there must be approvals (" + std::to_string(wanted) +
+                       "), so that no job could ever be approved"};
+  }
   return std::nullopt;
 }
 
@@ -184,6 +191,13 @@ const NameForm kRecipientForm = {
 const NameForm kSiteForm = {IsSite, "must have only names of sites, as in the roster"};
 const NameForm kDigestForm = {IsDigest,
                               "must have only digests of 64 lower-case hexadecimal digits"};
+
+const NameForm kKeyForm = {
+    [](std::string_view name) {
+      return !name.empty() && std::all_of(name.begin(), name.end(),
+                                          [](char c) { return c > ' ' && c < '\x7f' && c != '+'; });
+    },
+    "must have only names of keys: printable ASCII without space and `+`"};
 
 bool IsRecipient(std::string_view text) {
   constexpr std::string_view kOperatorPrefix = "operator/";
@@ -228,7 +242,9 @@ std::optional<Problem> FindProblem(const Policy& policy, bool is_statement) {
       return Problem{Section::kRule, i, "id", "is used twice"};
     }
   }
-  return policy.approvals ? FindInApprovals(*policy.approvals, is_statement) : std::nullopt;
+  return policy.approvals
+             ? FindInApprovals(*policy.approvals, is_statement, is_site && !is_statement)
+             : std::nullopt;
 }
 
 }  // namespace domicile::policy

@@ -33,6 +33,7 @@ struct NameForm {
 extern const NameForm kRecipientForm;  // see IsRecipient
 extern const NameForm kSiteForm;       // as in the roster
 extern const NameForm kDigestForm;     // 64 hexadecimal digits
+extern const NameForm kKeyForm;        // names of keys, as in signed notes
 
 // 1 to 80 lower-case letters, digits and `/ . _ -`.
 bool IsPolicyId(std::string_view text);
