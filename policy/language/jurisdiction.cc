@@ -106,12 +106,17 @@ bool IsPlace(std::string_view text) {
 // The code of a country by its name in English or its alpha-3 code, in letters of any case; empty
 // if nothing is near.
 std::string_view CodeByName(const std::string& upper) {
-  std::vector<std::string> names;
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const IsoCountry& country : IsoCountries()) {
+      all.push_back(Upper(country.name));
+    }
+    return all;
+  }();
   for (const IsoCountry& country : IsoCountries()) {
     if (country.alpha3 == upper) {
       return country.alpha2;
     }
-    names.push_back(Upper(country.name));
   }
   constexpr std::size_t kShortestName = 5;  // shorter texts are near to everything
   const std::string nearest =

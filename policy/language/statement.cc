@@ -282,10 +282,11 @@ StatusOr<Policy> Read(const Json& json) {
   }
   for (const Json& item : reader.Array("rules")) {
     StatusOr<Rule> rule = RuleFromJson(item);
-    reader.Merge(rule.status());
-    if (rule.ok()) {
-      policy.rules.push_back(*std::move(rule));
+    if (!rule.ok()) {
+      reader.Merge(rule.status());
+      break;
     }
+    policy.rules.push_back(*std::move(rule));
   }
   ReadSettings(reader, policy);
   ReadDuties(reader, policy);

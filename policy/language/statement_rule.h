@@ -77,10 +77,12 @@ std::set<T> ReadTexts(JsonReader& reader, std::string_view key) {
   std::set<T> values;
   for (const std::string& text : reader.Strings(key)) {
     StatusOr<T> value = T::Parse(text);
-    reader.Merge(value.status());
-    if (value.ok()) {
-      values.insert(*std::move(value));
+    if (!value.ok()) {
+      // The first is enough: a peer's list of wrong places must not cost a hint for each.
+      reader.Merge(value.status());
+      break;
     }
+    values.insert(*std::move(value));
   }
   return values;
 }
