@@ -152,6 +152,40 @@ TEST_CASE("Statement: any policy's statement is read back as all of it that is n
   }
 }
 
+TEST_CASE("Statement: a text with a slip is refused, or is the statement of another policy") {
+  std::mt19937_64 engine(6);
+  constexpr std::string_view kBytes = "0123456789\"{}[],:.- aeEtzZ\\\x01\xff";
+  int refused = 0;
+  int other = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = StatementText(RandomPolicy(engine, PolicySource::kSite));
+    std::string changed = text;
+    const std::size_t at = engine() % changed.size();
+    switch (engine() % 3) {
+      case 0:
+        changed[at] = kBytes[engine() % kBytes.size()];
+        break;
+      case 1:
+        changed.erase(at, 1);
+        break;
+      default:
+        changed.insert(at, 1, kBytes[engine() % kBytes.size()]);
+        break;
+    }
+    const auto read = ParseStatement(changed);
+    if (!read.ok()) {
+      ++refused;
+      CHECK(read.status().code() == StatusCode::kInvalidArgument);
+      continue;
+    }
+    CAPTURE(changed);
+    CHECK(StatementText(*read) == changed);
+    other += changed == text ? 0 : 1;
+  }
+  CHECK(refused > 1500);
+  CHECK(other > 50);  // a digit of a number, a letter of a name
+}
+
 TEST_CASE("Statement: two policies have one statement only if they differ in what is private") {
   std::mt19937_64 engine(5);
   std::map<std::string, Policy> seen;
