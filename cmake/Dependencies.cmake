@@ -14,6 +14,7 @@ find_package(doctest 2.4 CONFIG REQUIRED)
 find_package(rapidcheck CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

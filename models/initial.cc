@@ -1,5 +1,6 @@
 #include "models/initial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -16,39 +17,39 @@ double Uniform(Random& random) {
   return (static_cast<double>(bits) + 0.5) * 0x1p-53;
 }
 
-// Fills `out` with standard normal numbers times `deviation` (Box and Muller 1958).
-void FillNormal(Random& random, double deviation, std::span<float> out) {
+// Adds standard normal numbers times `deviation` to `out` (Box and Muller 1958).
+void AddNormal(Random& random, double deviation, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); i += 2) {
     const double radius = std::sqrt(-2 * std::log(Uniform(random)));
     const double angle = 2 * std::numbers::pi * Uniform(random);
-    out[i] = static_cast<float>(deviation * radius * std::cos(angle));
+    out[i] += static_cast<float>(deviation * radius * std::cos(angle));
     if (i + 1 < out.size()) {
-      out[i + 1] = static_cast<float>(deviation * radius * std::sin(angle));
+      out[i + 1] += static_cast<float>(deviation * radius * std::sin(angle));
     }
   }
 }
 
 }  // namespace
 
-std::vector<float> InitialParameters(const NetworkSpec& spec, std::uint64_t seed) {
-  std::vector<float> parameters(NumParameters(spec), 0.0F);
-  if (spec.hidden.empty()) {
-    return parameters;
-  }
+std::vector<float> InitialParameters(const ModelSpec& spec, std::uint64_t seed) {
+  const ParameterLayout layout = LayoutOf(spec);
+  std::vector<float> parameters(layout.NumParameters());
   SeededRandom random(seed);
-  for (const ParameterView& view : ParameterLayout(spec)) {
-    if (!view.is_bias) {
-      FillNormal(random, 1 / std::sqrt(static_cast<double>(view.shape[0])),
-                 std::span(parameters).subspan(view.offset, view.size));
+  for (const ParameterView& view : layout.Views()) {
+    const std::span<float> values = std::span(parameters).subspan(view.offset, view.size);
+    std::fill(values.begin(), values.end(), view.initial_value);
+    if (view.initial_deviation > 0) {
+      AddNormal(random, view.initial_deviation, values);
     }
   }
   return parameters;
 }
 
-std::vector<NamedTensor> ToTensors(const NetworkSpec& spec, const std::vector<float>& parameters) {
-  DOMICILE_CHECK(parameters.size() == NumParameters(spec));
+std::vector<NamedTensor> ToTensors(const ModelSpec& spec, const std::vector<float>& parameters) {
+  const ParameterLayout layout = LayoutOf(spec);
+  DOMICILE_CHECK(parameters.size() == layout.NumParameters());
   std::vector<NamedTensor> tensors;
-  for (const ParameterView& view : ParameterLayout(spec)) {
+  for (const ParameterView& view : layout.Views()) {
     const auto values = std::span(parameters).subspan(view.offset, view.size);
     tensors.push_back(
         {.name = view.name, .shape = view.shape, .values = {values.begin(), values.end()}});
@@ -56,11 +57,12 @@ std::vector<NamedTensor> ToTensors(const NetworkSpec& spec, const std::vector<fl
   return tensors;
 }
 
-StatusOr<std::vector<float>> FromTensors(const NetworkSpec& spec,
+StatusOr<std::vector<float>> FromTensors(const ModelSpec& spec,
                                          const std::vector<NamedTensor>& tensors) {
+  const ParameterLayout layout = LayoutOf(spec);
   std::vector<float> parameters;
-  parameters.reserve(NumParameters(spec));
-  for (const ParameterView& view : ParameterLayout(spec)) {
+  parameters.reserve(layout.NumParameters());
+  for (const ParameterView& view : layout.Views()) {
     const NamedTensor* const tensor = FindTensor(tensors, view.name);
     if (tensor == nullptr) {
       return Error(StatusCode::kInvalidArgument, "the model has no tensor `" + view.name + "`");
@@ -68,7 +70,7 @@ StatusOr<std::vector<float>> FromTensors(const NetworkSpec& spec,
     if (tensor->type != DataType::kFloat32 || tensor->shape != view.shape ||
         tensor->values.size() != view.size) {
       return Error(StatusCode::kInvalidArgument,
-                   "tensor `" + view.name + "` does not have the type and shape of the network");
+                   "tensor `" + view.name + "` does not have the type and shape of the model");
     }
     parameters.insert(parameters.end(), tensor->values.begin(), tensor->values.end());
   }

@@ -9,7 +9,8 @@ namespace domicile::models {
 namespace {
 
 TEST_CASE("InitialParameters: logistic models start at zero whatever the seed") {
-  const auto parameters = InitialParameters({.num_inputs = 5, .hidden = {}, .num_outputs = 3}, 7);
+  const auto parameters =
+      InitialParameters(NetworkSpec{.num_inputs = 5, .hidden = {}, .num_outputs = 3}, 7);
 
   CHECK(parameters == std::vector<float>(18, 0.0F));
 }
@@ -22,7 +23,8 @@ TEST_CASE("InitialParameters: MLP weights are normal with deviation 1/sqrt(input
 
   CHECK(parameters == InitialParameters(spec, 42));
   CHECK(parameters != InitialParameters(spec, 43));
-  for (const ParameterView& view : ParameterLayout(spec)) {
+  const ParameterLayout layout = LayoutOf(spec);
+  for (const ParameterView& view : layout.Views()) {
     CAPTURE(view.name);
     double sum = 0;
     double squares = 0;
@@ -32,7 +34,8 @@ TEST_CASE("InitialParameters: MLP weights are normal with deviation 1/sqrt(input
       squares += value * value;
     }
     const double n = static_cast<double>(view.size);
-    const double deviation = view.is_bias ? 0 : 1 / std::sqrt(static_cast<double>(view.shape[0]));
+    const double deviation =
+        view.role == ParameterRole::kBias ? 0 : 1 / std::sqrt(static_cast<double>(view.shape[0]));
     // Four standard errors of a mean and of a deviation.
     CHECK(std::fabs(sum / n) <= 4 * deviation / std::sqrt(n));
     CHECK(std::fabs(std::sqrt(squares / n) - deviation) <= 4 * deviation / std::sqrt(2 * n));

@@ -1,13 +1,14 @@
-#include "models/network.h"
-
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/random.h"
 #include "models/cpu/cpu_device.h"
+#include "models/model.h"
 
 namespace domicile::models {
 namespace {
@@ -20,6 +21,11 @@ double Apply(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kSigmoid:
       return 1 / (1 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kNone:
       return x;
   }
@@ -94,30 +100,35 @@ TEST_CASE("Network: gradients are those of the plain definition, by central diff
       {"tanh", {.num_inputs = 4, .hidden = {6}, .activation = Activation::kTanh, .num_outputs = 1}},
       {"sigmoid, deep",
        {.num_inputs = 3, .hidden = {5, 4}, .activation = Activation::kSigmoid, .num_outputs = 3}},
+      {"gelu", {.num_inputs = 3, .hidden = {4}, .activation = Activation::kGelu, .num_outputs = 3}},
+      {"gelu, tanh form",
+       {.num_inputs = 3, .hidden = {4}, .activation = Activation::kGeluTanh, .num_outputs = 1}},
       {"relu", {.num_inputs = 3, .hidden = {7}, .activation = Activation::kRelu, .num_outputs = 2}},
   };
   SeededRandom random(11);
   for (const auto& c : cases) {
     CAPTURE(c.name);
     const std::size_t rows = 9;
-    const auto parameters = Draw(random, NumParameters(c.spec), 0.8);
+    const auto parameters = Draw(random, LayoutOf(c.spec).NumParameters(), 0.8);
     const auto x = Draw(random, rows * c.spec.num_inputs, 2);
     std::vector<std::uint32_t> labels;
     for (std::size_t row = 0; row < rows; ++row) {
       labels.push_back(static_cast<std::uint32_t>(random.Below(c.spec.NumClasses())));
     }
     const auto device = MakeCpuDevice(1);
-    Network network(c.spec, *device);
+    Model network(c.spec, *device);
     Tensor inputs = ToTensor(x, c.spec.num_inputs);
     const Tensor flat = ToTensor(parameters, 1);
     Tensor gradient({parameters.size()});
 
-    const double loss = network.LossAndGradient(flat.Values(), inputs.AsMatrix(), labels,
-                                                static_cast<double>(rows), gradient.Values());
+    const double loss =
+        network.LossAndGradient(flat.Values(), {.inputs = inputs.AsMatrix(), .labels = labels},
+                                {.divisor = static_cast<double>(rows)}, gradient.Values());
 
     CHECK(loss / static_cast<double>(rows) ==
           doctest::Approx(PlainLoss(c.spec, parameters, x, labels)).epsilon(1e-5));
-    CHECK(network.Loss(flat.Values(), inputs.AsMatrix(), labels) == doctest::Approx(loss));
+    CHECK(network.Loss(flat.Values(), {.inputs = inputs.AsMatrix(), .labels = labels}) ==
+          doctest::Approx(loss));
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       CAPTURE(i);
       auto up = parameters;
@@ -134,13 +145,14 @@ TEST_CASE("Network: gradients are those of the plain definition, by central diff
 TEST_CASE("Network: tensors are named and ordered as plans name them") {
   const auto names = [](const NetworkSpec& spec) {
     std::vector<std::string> out;
-    for (const ParameterView& view : ParameterLayout(spec)) {
+    const ParameterLayout layout = LayoutOf(spec);
+    for (const ParameterView& view : layout.Views()) {
       std::string shape;
       for (const std::uint64_t size : view.shape) {
         shape += " " + std::to_string(size);
       }
-      out.push_back(view.name + shape + (view.is_bias ? " bias" : "") + " at " +
-                    std::to_string(view.offset));
+      out.push_back(view.name + shape + (view.role == ParameterRole::kBias ? " bias" : "") +
+                    " at " + std::to_string(view.offset));
     }
     return out;
   };
@@ -158,15 +170,16 @@ TEST_CASE("Network: L2 pulls weights and leaves biases alone") {
   const NetworkSpec spec = {
       .num_inputs = 2, .hidden = {2}, .activation = Activation::kTanh, .num_outputs = 1};
   const auto device = MakeCpuDevice(1);
-  Network network(spec, *device);
-  std::vector<float> parameters(NumParameters(spec), 2.0F);
+  Model network(spec, *device);
+  std::vector<float> parameters(LayoutOf(spec).NumParameters(), 2.0F);
   std::vector<float> gradient(parameters.size(), 1.0F);
 
   network.AddL2(0.25, parameters, gradient);
 
-  for (const ParameterView& view : ParameterLayout(spec)) {
+  const ParameterLayout layout = LayoutOf(spec);
+  for (const ParameterView& view : layout.Views()) {
     for (std::size_t i = 0; i < view.size; ++i) {
-      CHECK(gradient[view.offset + i] == (view.is_bias ? 1.0F : 1.5F));
+      CHECK(gradient[view.offset + i] == (view.role == ParameterRole::kBias ? 1.0F : 1.5F));
     }
   }
 }

@@ -21,7 +21,8 @@ constexpr std::size_t kMaxFormatBytes = 16;
 constexpr std::string_view kMetadata = "__metadata__";
 
 bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.';
 }
 
 bool IsName(std::string_view name) {

@@ -17,7 +17,7 @@ namespace domicile::models {
 enum class DataType : std::uint8_t { kFloat32 = 0, kInt64 = 1 };
 
 struct NamedTensor {
-  std::string name;                      // [a-z0-9_.]+, at most 120 characters
+  std::string name;                      // [A-Za-z0-9_.]+, at most 120 characters
   std::vector<std::uint64_t> shape{};    // each at least 1; empty for a scalar
   std::vector<float> values{};           // row-major; holds the elements of an F32 tensor
   DataType type = DataType::kFloat32;    // which of the two lists is in use; the other is empty

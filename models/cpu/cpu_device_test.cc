@@ -47,6 +47,10 @@ Tensor ToTensor(const Golden& json) {
   return ToTensor(json, json.at("shape").get<std::vector<std::size_t>>());
 }
 
+Weight InOut(const Tensor& w) {
+  return {.data = w.Values().data(), .inputs = w.shape()[0], .outputs = w.shape()[1]};
+}
+
 // Within 2e-5 of the largest magnitude, as the vectors say.
 void CheckClose(std::span<const float> got, const Golden& json) {
   const auto want = json.at("data").get<std::vector<double>>();
@@ -135,10 +139,10 @@ TEST_CASE("CpuDevice: a dense layer and its gradients agree with PyTorch") {
   Tensor db({5});
   Tensor dx({3, 4});
 
-  device->Dense(x.AsMatrix(), w.AsMatrix(), bias.Values(), Activation::kNone, y.AsMatrix());
+  device->Dense(x.AsMatrix(), InOut(w), bias.Values(), Activation::kNone, y.AsMatrix());
   device->DenseWeightGradient(x.AsMatrix(), dy.AsMatrix(), dw.AsMatrix());
   device->DenseBiasGradient(dy.AsMatrix(), db.Values());
-  device->DenseInputGradient(dy.AsMatrix(), w.AsMatrix(), dx.AsMatrix());
+  device->DenseInputGradient(dy.AsMatrix(), InOut(w), false, dx.AsMatrix());
 
   CheckClose(y.Values(), c.at("output"));
   CheckClose(dx.Values(), c.at("grads").at("x"));
@@ -170,7 +174,7 @@ TEST_CASE("CpuDevice: activations and their gradients agree with PyTorch") {
     const Tensor zero({1});
     Tensor y({n, 1});
 
-    device->Dense(x.AsMatrix(), one.AsMatrix(), zero.Values(), kind.activation, y.AsMatrix());
+    device->Dense(x.AsMatrix(), InOut(one), zero.Values(), kind.activation, y.AsMatrix());
     device->ActivationGradient(kind.activation, y.AsMatrix(), dy.AsMatrix());
 
     CheckClose(y.Values(), c.at("output"));
@@ -198,7 +202,7 @@ TEST_CASE("CpuDevice: matrix products agree with a plain loop at sizes that are 
   fill(bias);
 
   const auto device = MakeCpuDevice(2);
-  device->Dense(x.AsMatrix(), w.AsMatrix(), bias.Values(), Activation::kNone, y.AsMatrix());
+  device->Dense(x.AsMatrix(), InOut(w), bias.Values(), Activation::kNone, y.AsMatrix());
   device->DenseWeightGradient(x.AsMatrix(), y.AsMatrix(), dw.AsMatrix());
 
   double worst_y = 0;

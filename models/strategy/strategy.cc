@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "models/strategy/batch_check.h"
 #include "models/strategy/mirrored.h"
 #include "models/strategy/one_device.h"
 
@@ -20,33 +19,39 @@ Status CheckCount(std::size_t count, std::string_view what) {
   return OkStatus();
 }
 
-}  // namespace
-
-Status CheckBatch(const NetworkSpec& network, const BatchView& batch) {
-  if (batch.inputs.rows == 0 || batch.inputs.rows != batch.labels.size() ||
-      batch.inputs.columns != network.num_inputs) {
-    return Error(StatusCode::kInvalidArgument,
-                 "a batch needs at least one row, a label for each, and the network's inputs");
+// The patterns one by one: each must say something.
+Status CheckFrozen(const ModelSpec& model, std::span<const std::string> patterns) {
+  ParameterLayout layout = LayoutOf(model);
+  for (const std::string& pattern : patterns) {
+    const auto views = layout.Views();
+    if (std::none_of(views.begin(), views.end(), [&pattern](const ParameterView& view) {
+          return MatchesPattern(pattern, view.name);
+        })) {
+      return Error(StatusCode::kInvalidArgument,
+                   "no tensor of the model matches the frozen pattern `" + pattern + "`");
+    }
   }
-  const std::size_t classes = network.NumClasses();
-  if (std::any_of(batch.labels.begin(), batch.labels.end(),
-                  [classes](std::uint32_t label) { return label >= classes; })) {
-    return Error(StatusCode::kInvalidArgument, "a label is beyond the network's classes");
+  layout.Freeze(patterns);
+  if (layout.TrainedRanges().empty()) {
+    return Error(StatusCode::kInvalidArgument, "every tensor of the model is frozen");
   }
   return OkStatus();
 }
 
+}  // namespace
+
 StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
                                                  const TrainingSpec& training,
                                                  std::span<const float> initial) {
-  RETURN_IF_ERROR(CheckSpec(training.network));
+  RETURN_IF_ERROR(CheckSpec(training.model));
   RETURN_IF_ERROR(CheckSpec(training.optimizer));
-  if (!(training.l2 >= 0)) {
-    return Error(StatusCode::kInvalidArgument, "`l2` must be 0 or above");
+  RETURN_IF_ERROR(CheckSchedule(training.schedule));
+  RETURN_IF_ERROR(CheckFrozen(training.model, training.frozen));
+  if (!(training.l2 >= 0) || !(training.clip_norm >= 0)) {
+    return Error(StatusCode::kInvalidArgument, "`l2` and `clip_norm` must be 0 or above");
   }
-  if (initial.size() != NumParameters(training.network)) {
-    return Error(StatusCode::kInvalidArgument,
-                 "the first parameters do not have the network's size");
+  if (initial.size() != LayoutOf(training.model).NumParameters()) {
+    return Error(StatusCode::kInvalidArgument, "the first parameters do not have the model's size");
   }
   switch (strategy.kind) {
     case StrategyKind::kOneDevice:

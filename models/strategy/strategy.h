@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "models/network.h"
+#include "models/model.h"
 #include "models/optimizer.h"
 
 namespace domicile::models {
@@ -22,15 +23,16 @@ struct StrategySpec {
 };
 
 struct TrainingSpec {
-  NetworkSpec network;
+  ModelSpec model;
   OptimizerSpec optimizer;
-  double l2 = 0;  // gradient l2 * w, never on biases
-};
-
-// One global batch, borrowed for the call. Row i of `inputs` has label labels[i].
-struct BatchView {
-  ConstMatrix inputs;
-  std::span<const std::uint32_t> labels;
+  double l2 = 0;         // part of the loss: gradient + l2 * w for weights, never for biases
+  double clip_norm = 0;  // of the global norm of the gradient with L2; 0: none
+  Schedule schedule{};
+  // Examples of a replica's slice that go through the model at once; 0: all. The gradients of the
+  // pieces add up to that of the whole, so only memory (and batch norm) depend on it.
+  std::size_t micro_batch = 0;
+  std::vector<std::string> frozen{};  // patterns of the names of tensors that are not trained
+  std::uint64_t seed = 0;             // of dropout
 };
 
 // One thread at a time.
@@ -53,8 +55,9 @@ class Strategy {
   virtual std::span<const float> ReplicaParameters(std::size_t replica) const = 0;
 };
 
-// Errors: kInvalidArgument: a spec that does not pass its check, `initial` of another size, no or
-// more than 1024 threads or replicas.
+// Errors: kInvalidArgument: a spec that does not pass its check, `initial` of another size, a
+// pattern of `frozen` that matches nothing, nothing left to train, no or more than 1024 threads or
+// replicas.
 StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
                                                  const TrainingSpec& training,
                                                  std::span<const float> initial);

@@ -42,7 +42,7 @@ Data MakeData(std::size_t rows, std::size_t columns, std::uint64_t classes) {
 }
 
 std::unique_ptr<Strategy> Make(const StrategySpec& strategy, const TrainingSpec& training) {
-  return MakeStrategy(strategy, training, InitialParameters(training.network, 9)).value();
+  return MakeStrategy(strategy, training, InitialParameters(training.model, 9)).value();
 }
 
 bool SameBits(std::span<const float> a, std::span<const float> b) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/cpu/cpu_device.h"
-#include "models/network.h"
+#include "models/model.h"
 #include "site_agent/trainer/execute.h"
 #include "site_agent/trainer/model_inputs.h"
 
@@ -21,13 +21,14 @@ constexpr int kRefitSteps = 50;
 // Logits [rows, outputs] of a model, in float64.
 std::vector<double> Logits(const PreparedModel& model, const Rows& rows) {
   const std::unique_ptr<models::Device> device = models::MakeCpuDevice(1);
-  models::Network network(model.network, *device);
+  models::Model network(model.network, *device);
   std::vector<double> logits;
   logits.reserve(rows.NumRows() * model.network.num_outputs);
   for (std::size_t first = 0; first < rows.NumRows(); first += kRowsAtOnce) {
     const models::Tensor inputs =
         NormaliseRows(model, rows, first, std::min(kRowsAtOnce, rows.NumRows() - first));
-    const models::ConstMatrix out = network.Forward(model.parameters, inputs.AsMatrix());
+    const models::ConstMatrix out =
+        network.Forward(model.parameters, {.inputs = inputs.AsMatrix()});
     logits.insert(logits.end(), out.data, out.data + out.rows * out.columns);
   }
   return logits;

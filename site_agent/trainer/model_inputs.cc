@@ -63,7 +63,7 @@ models::NetworkSpec NetworkOf(const contracts::Plan& plan) {
 
 models::TrainingSpec TrainingOf(const contracts::Plan& plan) {
   models::TrainingSpec spec;
-  spec.network = NetworkOf(plan);
+  spec.model = NetworkOf(plan);
   spec.optimizer.kind = plan.training.optimizer == contracts::OptimizerKind::kAdam
                             ? models::OptimizerKind::kAdam
                             : models::OptimizerKind::kSgd;
