@@ -254,6 +254,14 @@ TEST_CASE("Records: what is written is what is read") {
 
   const auto received = Must(ReadIngressReceived(test::Received(test::ExampleDigest(7))));
   CHECK(Must(ToEvent(received)) == test::Received(test::ExampleDigest(7)));
+  const ControlSummary summary{.peer = "site/lyon",
+                               .seconds = 3600,
+                               .messages_in = 1,
+                               .messages_out = 2,
+                               .bytes_in = 30,
+                               .bytes_out = 40};
+  CHECK(Must(ReadControlSummary(Must(ToEvent(summary)))) == summary);
+  CHECK(!ReadControlSummary(test::SiteStarted()).ok());
   CHECK(!ReadIngressReceived(test::SiteStarted()).ok());
   CHECK(!ReadPhaseOpened(test::SiteStarted()).ok());
 }

@@ -290,6 +290,28 @@ StatusOr<EgressStep> ReadEgressStep(const Event& event) {
   return step;
 }
 
+StatusOr<Event> ToEvent(const ControlSummary& record) {
+  return EventBuilder(EventType::kControlSummary)
+      .Set("peer", record.peer)
+      .Set("seconds", record.seconds)
+      .Set("messages_in", record.messages_in)
+      .Set("messages_out", record.messages_out)
+      .Set("bytes_in", record.bytes_in)
+      .Set("bytes_out", record.bytes_out)
+      .Build();
+}
+
+StatusOr<ControlSummary> ReadControlSummary(const Event& event) {
+  RETURN_IF_ERROR(WantType(event, {EventType::kControlSummary}));
+  const Json& body = event.body();
+  return ControlSummary{.peer = TextOf(body, "peer"),
+                        .seconds = CountOf(body, "seconds"),
+                        .messages_in = CountOf(body, "messages_in"),
+                        .messages_out = CountOf(body, "messages_out"),
+                        .bytes_in = CountOf(body, "bytes_in"),
+                        .bytes_out = CountOf(body, "bytes_out")};
+}
+
 StatusOr<Event> ToEvent(EventType type, const ModelTransfer& record) {
   EventBuilder builder(type);
   builder.Phase(record.key)

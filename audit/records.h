@@ -41,6 +41,19 @@ struct DecisionRecord {
 std::string RuleId(std::string_view source, std::string_view policy, std::string_view rule);
 Json ToJson(const DecisionRecord& decision);  // for the field `decision` of other events
 
+// `control.summary`: control messages between this party and a peer over a time, in sums.
+struct ControlSummary {
+  std::string peer;  // `site/NAME`, `aggregator/NAME`
+  std::uint64_t seconds = 0;
+  std::uint64_t messages_in = 0;
+  std::uint64_t messages_out = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  friend bool operator==(const ControlSummary&, const ControlSummary&) = default;
+};
+StatusOr<Event> ToEvent(const ControlSummary& record);
+StatusOr<ControlSummary> ReadControlSummary(const Event& event);
+
 // One end of a transfer: `site/charite`, `aggregator/main`, `operator/alice`; the jurisdiction is
 // empty only for people.
 struct PartyPlace {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "crypto/certificate.h"
+#include "wire/control_tally.h"
 #include "wire/credentials.h"
 #include "wire/proto/federation.pb.h"
 #include "wire/settings.h"
@@ -59,6 +60,8 @@ class ControlStream {
   // Sends what is queued, then ends the stream; OnClosed follows. The destructor does the same, and
   // breaks the stream off after two seconds.
   virtual void Close() = 0;
+  // What has gone over it until now; nothing, of a stream that does not count.
+  virtual ControlTally Tally() const { return {}; }
 };
 
 using SubmitAnswer = std::variant<v1::Receipt, v1::Refusal>;

@@ -114,6 +114,39 @@ TEST_CASE("Control: what the aggregator has queued is sent before it ends the st
   CHECK(t.site.directives.size() == 20);
 }
 
+TEST_CASE("Control: both ends count the same messages and bytes, each as its own in and out") {
+  Talking t;
+  const ControlTally before = t.stream->Tally();
+  const ControlTally before_at_server = t.at_server->Tally();
+  std::uint64_t bytes_to_site = 0;
+  std::uint64_t bytes_to_server = 0;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const auto offer = Offer("job-" + std::string(i, 'x'));
+    bytes_to_site += offer->ByteSizeLong();
+    REQUIRE(t.at_server->Push(offer).ok());
+  }
+  for (std::uint32_t i = 1; i <= 7; ++i) {
+    bytes_to_server += Percent(i).ByteSizeLong();
+    REQUIRE(t.stream->Send(Percent(i)).ok());
+  }
+  CHECK(t.stream->Send(v1::SiteMessage()).code() == StatusCode::kInvalidArgument);  // not counted
+  t.stream->Close();
+  REQUIRE(
+      t.server.federation.signal.Await([&] { return !t.server.federation.disconnects.empty(); }));
+  REQUIRE(t.site.signal.Await([&] { return !t.site.closed.empty(); }));
+
+  const ControlTally site = t.stream->Tally().Since(before);
+  const ControlTally server = t.at_server->Tally().Since(before_at_server);
+  CHECK(site == ControlTally{.messages_in = 20,
+                             .messages_out = 7,
+                             .bytes_in = bytes_to_site,
+                             .bytes_out = bytes_to_server});
+  CHECK(server == ControlTally{.messages_in = site.messages_out,
+                               .messages_out = site.messages_in,
+                               .bytes_in = site.bytes_out,
+                               .bytes_out = site.bytes_in});
+}
+
 TEST_CASE("Control: a site whose stream object goes away is seen to leave") {
   Talking t;
   t.stream.reset();

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "crypto/certificate.h"
+#include "wire/control_tally.h"
 #include "wire/proto/admin.pb.h"
 #include "wire/proto/federation.pb.h"
 #include "wire/shared_bytes.h"
@@ -37,6 +38,9 @@ class SiteStream {
 
   // Sends what is queued, then ends the stream with this status (OK: in order). Idempotent.
   virtual void End(const Status& status) = 0;
+
+  // What has gone over it until now; still there after it has ended.
+  virtual ControlTally Tally() const = 0;
 };
 
 // Where one upload goes. One thread at a time. Destroyed without Finish if the connection ends

@@ -7,6 +7,9 @@
 
 namespace domicile::wire {
 
+// The one version of the protocol that these programs speak (docs/formats/wire.md).
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
 // Data of one chunk of a blob, at most; also the leaf size of the digest tree.
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
 

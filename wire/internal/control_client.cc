@@ -53,6 +53,7 @@ class SyncControlStream final : public ControlStream {
                      "the aggregator does not read: 1024 messages are waiting for it");
       }
       queue_.push_back(message);
+      tally_.AddOut(message.ByteSizeLong());
     }
     changed_.notify_all();
     return OkStatus();
@@ -64,6 +65,11 @@ class SyncControlStream final : public ControlStream {
       closing_ = true;
     }
     changed_.notify_all();
+  }
+
+  ControlTally Tally() const override {
+    const MutexLock lock(mutex_);
+    return tally_;
   }
 
  private:
@@ -99,6 +105,10 @@ class SyncControlStream final : public ControlStream {
         context_.TryCancel();
         break;
       }
+      {
+        const MutexLock lock(mutex_);
+        tally_.AddIn(directive.ByteSizeLong());
+      }
       listener_.OnDirective(directive);
     }
     {
@@ -119,9 +129,10 @@ class SyncControlStream final : public ControlStream {
   const std::unique_ptr<v1::Federation::Stub> stub_;
   const std::unique_ptr<grpc::ClientReaderWriter<v1::SiteMessage, v1::Directive>> stream_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   ConditionVariable changed_;
   std::deque<v1::SiteMessage> queue_ GUARDED_BY(mutex_);
+  ControlTally tally_ GUARDED_BY(mutex_);
   bool closing_ GUARDED_BY(mutex_) = false;
   bool ended_ GUARDED_BY(mutex_) = false;
 

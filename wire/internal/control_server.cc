@@ -50,6 +50,7 @@ class ControlStreamReactor final : public SiteStream,
       } else {
         queue_.push_back(std::move(directive));
         queued_bytes_ += size;
+        tally_.AddOut(size);
       }
     }
     if (full) {
@@ -67,6 +68,11 @@ class ControlStreamReactor final : public SiteStream,
       EndLocked(status);
     }
     Pump();
+  }
+
+  ControlTally Tally() const override {
+    const MutexLock lock(mutex_);
+    return tally_;
   }
 
   // Breaks the stream off, unless it has been finished.
@@ -95,6 +101,10 @@ class ControlStreamReactor final : public SiteStream,
   void OnReadDone(bool ok) override {
     const Status valid = ok ? RequireClosed(incoming_) : OkStatus();
     if (ok && valid.ok()) {
+      {
+        const MutexLock lock(mutex_);
+        tally_.AddIn(incoming_.ByteSizeLong());
+      }
       streams_.thread_.Post([self = shared_from_this()] { self->Deliver(); });
       return;
     }
@@ -249,7 +259,8 @@ class ControlStreamReactor final : public SiteStream,
   v1::SiteMessage incoming_;  // gRPC's while a read runs, else the control thread's
   bool connected_ = false;    // the control thread's
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  ControlTally tally_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<const v1::Directive>> queue_ GUARDED_BY(mutex_);
   std::size_t queued_bytes_ GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const v1::Directive> in_flight_ GUARDED_BY(mutex_);
