@@ -81,6 +81,11 @@ StatusOr<std::vector<std::uint64_t>> Coordinator::Record(Job& job, const Event& 
     RETURN_IF_ERROR(rows());
   }
   RETURN_IF_ERROR(store_.AddEvent(job.id, PrintEvent(event)));
+  for (const Action& action : actions) {
+    if (const auto* deadline = std::get_if<ArmDeadline>(&action)) {
+      RETURN_IF_ERROR(store_.SetWaited(job.id, job.state.rules.deadline - deadline->after));
+    }
+  }
   std::vector<std::uint64_t> appended;
   for (const audit::Event& leaf : leaves) {
     ASSIGN_OR_RETURN(const std::uint64_t index, log_->Append(leaf));
@@ -121,7 +126,7 @@ StatusOr<std::optional<audit::Event>> Coordinator::LeafOf(const Job& job, const 
                                                                 : job.plan->update.scale_bits,
         .max_weight = job.plan->update.max_weight,
         .max_sites = job.plan->update.max_sites,
-        .deadline_seconds = static_cast<std::uint32_t>(next.rules.deadline.count()),
+        .deadline_seconds = static_cast<std::uint32_t>(open->deadline.count()),
         .policies = own_policies_});
   }
   if (const auto* abandon = std::get_if<AbandonPhase>(&action)) {
@@ -155,6 +160,8 @@ void Coordinator::CarryOut(Job& job, const Action& action, std::uint64_t leaf) {
   } else if (const auto* deadline = std::get_if<ArmDeadline>(&action)) {
     ApplyLater(job.id, TimerName("deadline", job.id), deadline->after,
                DeadlinePassed{.key = deadline->key, .epoch = deadline->epoch});
+    job.armed_at = clock_.Monotonic();
+    KeepWaited(job.id, WaitPace(job.state.rules.deadline));
   } else if (const auto* open = std::get_if<OpenPhase>(&action)) {
     StatusOr<PhaseSum> sum = PhaseSum::Create(*job.plan, open->key.phase);
     if (!sum.ok()) {
@@ -164,6 +171,7 @@ void Coordinator::CarryOut(Job& job, const Action& action, std::uint64_t leaf) {
     }
     job.sum = *std::move(sum);
     job.opened_leaf = leaf;
+    job.armed_at = clock_.Monotonic();
     job.percent.clear();
     job.due.emplace_back(OpeningDue{.key = open->key, .epoch = open->epoch});
     Tell(job);
@@ -180,6 +188,7 @@ void Coordinator::CarryOut(Job& job, const Action& action, std::uint64_t leaf) {
     job.sum.reset();
     timers_.Cancel(TimerName("start", job.id));
     timers_.Cancel(TimerName("deadline", job.id));
+    timers_.Cancel(TimerName("wait", job.id));
     job.due.emplace_back(EndDue{.stage = end->stage, .reason = end->reason});
     Tell(job);
     LogInfo("job `" + job.id.text() + "`: " + std::string(StageName(end->stage)));

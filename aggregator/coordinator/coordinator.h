@@ -63,6 +63,8 @@ class Coordinator {
   // anything pushed through the port: the caller pushes it, then calls Joined.
   std::variant<Welcome, Refusal> Connect(const crypto::PeerIdentity& peer, const SiteHello& hello,
                                          std::shared_ptr<SitePort> port);
+  // A greeting that was turned away unread, for the log.
+  void RefuseGreeting(const crypto::PeerIdentity& peer, policy::Reason reason);
   // Offers and open phases follow through the port. `pending`: updates whose outcome it asks for.
   void Joined(const SiteId& site, std::span<const std::pair<JobId, PhaseKey>> pending);
   // The stream of this port has ended.
@@ -85,6 +87,9 @@ class Coordinator {
                                                             const UpdateHead& head);
   std::variant<UpdateReceipt, Refusal> FinishUpdate(const SiteId& site, const UpdateHead& head,
                                                     ByteSpan update);
+  // The upload is whole, and refused by what was seen while it came.
+  void RefuseUpdate(const SiteId& site, const UpdateHead& head, std::uint64_t received_bytes,
+                    policy::Reason reason);
   // The upload ended before its end, with so many bytes here.
   void AbortUpdate(const SiteId& site, const UpdateHead& head, std::uint64_t received_bytes);
 
@@ -131,6 +136,8 @@ class Coordinator {
     std::set<DatasetAlias> datasets;
     std::uint64_t instance = 0;
     std::uint64_t told_head_size = 0;  // of this log's head, last sent to it
+    MonotonicTime summed_at;           // control messages are in the log's sums up to here
+    ControlTally summed = {};
   };
   // A site as it is remembered over connections.
   struct KnownSite {
@@ -172,6 +179,14 @@ class Coordinator {
   void TellOne(Job& job, const Due& due) REQUIRES(mutex_);
   void PushOpen(Job& job, const SiteId& site, const audit::ProvenLeaf& opening) REQUIRES(mutex_);
 
+  // wait.cc
+  // How much of the job's deadline has passed, in this start and before.
+  std::chrono::seconds WaitedOf(const Job& job) const REQUIRES(mutex_);
+  // Writes it down at a fixed pace while the deadline runs.
+  void KeepWaited(const JobId& job, std::chrono::seconds pace) REQUIRES(mutex_);
+  // The event of a restart, with what had been written down; the time since then counts too.
+  StatusOr<Event> StartedEvent(const Job& job) REQUIRES(mutex_);
+
   // commit.cc
   void Commit(Job& job, const CommitPhase& action) REQUIRES(mutex_);
   StatusOr<std::variant<PhaseResult, policy::Reason>> MakeResult(Job& job,
@@ -205,6 +220,11 @@ class Coordinator {
       REQUIRES(mutex_);
   // The session of this site is over: every job hears it.
   void Leave(const SiteId& site) REQUIRES(mutex_);
+  // control.cc
+  // The leaf over the site's control messages since the last such leaf.
+  void LogControl(const SiteId& site) REQUIRES(mutex_);
+  // And again after each period, while this connection lasts.
+  void LogControlLater(const SiteId& site, const SitePort* port) REQUIRES(mutex_);
   // A greeting that was refused, as LogRefused: a member that insists cannot fill the disk.
   void LogRefusedGreeting(const std::string& party, policy::Reason reason) REQUIRES(mutex_);
   void PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) REQUIRES(mutex_);

@@ -83,6 +83,19 @@ class FakePort final : public SitePort {
     const MutexLock lock(mutex_);
     pushed_.push_back(message);
   }
+  // Ten bytes a message that was heard, a hundred a message that was pushed.
+  ControlTally Tally() const override {
+    const MutexLock lock(mutex_);
+    return {.messages_in = heard_,
+            .messages_out = pushed_.size(),
+            .bytes_in = 10 * heard_,
+            .bytes_out = 100 * pushed_.size()};
+  }
+  // The site has said something.
+  void Hear() {
+    const MutexLock lock(mutex_);
+    ++heard_;
+  }
   void End(const Refusal& why) override {
     const MutexLock lock(mutex_);
     ended_ = why.reason;
@@ -110,6 +123,7 @@ class FakePort final : public SitePort {
  private:
   mutable Mutex mutex_;
   std::deque<ToSite> pushed_ GUARDED_BY(mutex_);  // a deque: what was given out stays where it is
+  std::uint64_t heard_ GUARDED_BY(mutex_) = 0;
   policy::Reason ended_ GUARDED_BY(mutex_) = policy::Reason::kNone;
 };
 

@@ -258,6 +258,13 @@ void Coordinator::AbortUpdate(const SiteId& site, const UpdateHead& head,
       .IgnoreError();  // nothing was received; the site logs its own side
 }
 
+void Coordinator::RefuseUpdate(const SiteId& site, const UpdateHead& head,
+                               std::uint64_t received_bytes, Reason reason) {
+  const MutexLock lock(mutex_);
+  uploads_.erase({site, head.job});
+  LogRefused(site, head, received_bytes, reason, nullptr);
+}
+
 // The first refusal of its kind is a leaf of its own; repeats are counted and written as one leaf a
 // minute, so that a peer that insists cannot fill the disk.
 void Coordinator::LogRefused(const SiteId& site, const UpdateHead& head, std::uint64_t bytes,

@@ -17,6 +17,7 @@
 #include "aggregator/coordinator/store.h"
 #include "aggregator/rounds/machine.h"
 #include "audit/event.h"
+#include "base/clock.h"
 #include "contracts/plan.h"
 
 namespace domicile::aggregator {
@@ -56,6 +57,7 @@ struct Job {
 
   std::optional<PhaseSum> sum;  // of the open phase
   std::uint64_t opened_leaf = 0;
+  MonotonicTime armed_at;                   // when the deadline that runs began to, in this start
   std::map<SiteId, std::uint32_t> percent;  // of the open phase
   std::vector<MetricsView> metrics;
   std::map<std::pair<RoundNumber, PhaseKind>, CommitRow> commits;
@@ -65,6 +67,10 @@ struct Job {
   bool HasEnded() const { return aggregator::HasEnded(state.stage); }
   JobView View() const;
 };
+
+// How often the time waited for a deadline is written down, and what each start of the aggregator
+// costs of it: so many starts, each a moment after the last, still come to the deadline.
+std::chrono::seconds WaitPace(std::chrono::seconds deadline);
 
 audit::PhaseKey LogKey(const JobId& job, const PhaseKey& key, const Epoch& epoch);
 

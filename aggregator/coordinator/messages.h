@@ -106,10 +106,19 @@ struct HeadsMessage {
 
 using ToSite = std::variant<OfferMessage, OpenMessage, OutcomeMessage, EndedMessage, HeadsMessage>;
 
+// What has gone over a site's control stream until now.
+struct ControlTally {
+  std::uint64_t messages_in = 0;
+  std::uint64_t messages_out = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
 // A connected site. Thread-safe, never blocks; called with the coordinator's lock held.
 class SitePort {
  public:
   virtual ~SitePort() = default;
+  virtual ControlTally Tally() const = 0;
   virtual void Push(const ToSite& message) = 0;
   virtual void End(const Refusal& why) = 0;
 };

@@ -114,41 +114,6 @@ std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
   return std::nullopt;
 }
 
-void Coordinator::LogRefusedGreeting(const std::string& party, Reason reason) {
-  static constexpr std::chrono::minutes kPeriod{1};
-  const auto write = [this, party, reason](std::uint64_t count,
-                                           std::chrono::seconds period) REQUIRES(mutex_) {
-    Json tally;
-    tally.Set("reason", std::string(policy::Code(reason)));
-    tally.Set("count", count);
-    const Status logged = AppendLeaf(audit::EventBuilder(audit::EventType::kPeerRefused)
-                                         .Set("peer", party)
-                                         .Set("seconds", period.count())
-                                         .Set("counts", Json(JsonArray{tally}))
-                                         .Build());
-    if (!logged.ok()) {
-      LogError("logging a refused greeting: " + std::string(Message(logged)));
-    }
-  };
-  const std::string kind = "hello/" + party + "/" + std::string(policy::Code(reason));
-  const auto [repeats, is_first] = repeated_refusals_.try_emplace(kind, 0);
-  if (!is_first) {
-    ++repeats->second;
-    return;
-  }
-  write(1, std::chrono::seconds(0));
-  timers_.Arm("refusals/" + kind, clock_.Monotonic() + kPeriod, [this, kind, write] {
-    const MutexLock lock(mutex_);
-    const auto found = repeated_refusals_.find(kind);
-    if (found != repeated_refusals_.end()) {
-      if (found->second > 0) {
-        write(found->second, kPeriod);
-      }
-      repeated_refusals_.erase(found);
-    }
-  });
-}
-
 std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& peer,
                                                     const SiteHello& hello,
                                                     std::shared_ptr<SitePort> port) {
@@ -205,7 +170,9 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
                                      .entry = entry,
                                      .datasets = {hello.datasets.begin(), hello.datasets.end()},
                                      .instance = hello.instance,
-                                     .told_head_size = head_size});
+                                     .told_head_size = head_size,
+                                     .summed_at = clock_.Monotonic()});
+  LogControlLater(*site, sessions_.at(*site).port.get());
   LogInfo("site `" + site->text() + "` (" + entry.jurisdiction + ") connected");
   return welcome;
 }
@@ -265,6 +232,8 @@ void Coordinator::Disconnected(const SiteId& site, const SitePort* port) {
 }
 
 void Coordinator::Leave(const SiteId& site) {
+  LogControl(site);
+  timers_.Cancel("control/" + site.text());
   sessions_.erase(site);
   AppendLeaf(
       audit::EventBuilder(audit::EventType::kPeerDisconnected).Set("peer", PartyName(site)).Build())

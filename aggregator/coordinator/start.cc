@@ -111,7 +111,8 @@ Status Coordinator::RestoreJobs() {
   for (const JobId& id : job_order_) {
     Job& job = *jobs_.at(id);
     if (!job.HasEnded()) {
-      RETURN_IF_ERROR(Apply(job, AggregatorStarted{.starts = store_.Starts()}));
+      ASSIGN_OR_RETURN(const Event started, StartedEvent(job));
+      RETURN_IF_ERROR(Apply(job, started));
     }
   }
   return OkStatus();

@@ -31,6 +31,8 @@ constexpr std::string_view kTables = R"sql(
     job TEXT NOT NULL REFERENCES job (id), round INTEGER NOT NULL, phase INTEGER NOT NULL,
     starts INTEGER NOT NULL, attempt INTEGER NOT NULL, leaf INTEGER NOT NULL, metrics TEXT NOT NULL,
     PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
+  CREATE TABLE wait (
+    job TEXT PRIMARY KEY REFERENCES job (id), seconds INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 )sql";
 
 constexpr std::string_view kModelSuffix = ".safetensors";
@@ -170,6 +172,18 @@ Status Store::SetSite(const SiteId& site, const SiteRow& row) {
       .Bind(2, static_cast<std::int64_t>(row.instance))
       .Bind(3, row.statement)
       .Run();
+}
+
+Status Store::SetWaited(const JobId& job, std::chrono::seconds waited) {
+  ASSIGN_OR_RETURN(Statement set, db_->Prepare("INSERT OR REPLACE INTO wait VALUES (?, ?)"));
+  return set.Bind(1, job.text()).Bind(2, std::int64_t{waited.count()}).Run();
+}
+
+StatusOr<std::chrono::seconds> Store::Waited(const JobId& job) {
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare("SELECT seconds FROM wait WHERE job = ?"));
+  find.Bind(1, job.text());
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  return std::chrono::seconds(found ? find.Int(0) : 0);
 }
 
 Status Store::AddCommit(const JobId& job, const CommitRow& row) {

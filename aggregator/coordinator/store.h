@@ -6,6 +6,7 @@
 // row names are removed at start.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -72,6 +73,10 @@ class Store {
   // its last policy statement, under which its contributions to models were made.
   StatusOr<std::map<SiteId, SiteRow>> Sites();
   Status SetSite(const SiteId& site, const SiteRow& row);
+
+  // How much of the deadline that runs for a job has passed; 0 if none ran.
+  Status SetWaited(const JobId& job, std::chrono::seconds waited);
+  StatusOr<std::chrono::seconds> Waited(const JobId& job);
 
   // The commit of a phase: its leaf, and the pooled metrics as canonical JSON.
   Status AddCommit(const JobId& job, const CommitRow& row);

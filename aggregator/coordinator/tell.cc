@@ -1,4 +1,5 @@
 // What sites are told of a job: commits, openings, the end, each once it can be proven.
+#include <algorithm>
 #include <utility>
 
 #include "aggregator/coordinator/coordinator.h"
@@ -68,14 +69,15 @@ void Coordinator::PushOpen(Job& job, const SiteId& site, const audit::ProvenLeaf
     return;
   }
   const CurrentPhase& current = *job.state.current;
-  session->port->Push(
-      OpenMessage{.job = job.id,
-                  .key = current.key,
-                  .epoch = current.epoch,
-                  .model = job.model,
-                  .deadline_seconds = static_cast<std::uint32_t>(job.state.rules.deadline.count()),
-                  .floor = current.floor,
-                  .opening = opening});
+  const std::chrono::seconds left = job.state.rules.deadline - WaitedOf(job);
+  session->port->Push(OpenMessage{.job = job.id,
+                                  .key = current.key,
+                                  .epoch = current.epoch,
+                                  .model = job.model,
+                                  .deadline_seconds = static_cast<std::uint32_t>(
+                                      std::max(left, std::chrono::seconds(1)).count()),
+                                  .floor = current.floor,
+                                  .opening = opening});
 }
 
 }  // namespace domicile::aggregator

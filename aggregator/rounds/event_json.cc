@@ -104,7 +104,9 @@ struct Fields {
     fields.emplace("reason", policy::Code(event.reason));
     return fields;
   }
-  JsonObject operator()(const AggregatorStarted& event) const { return {{"starts", event.starts}}; }
+  JsonObject operator()(const AggregatorStarted& event) const {
+    return {{"starts", event.starts}, {"waited_seconds", event.waited.count()}};
+  }
   JsonObject operator()(const Cancelled& /*event*/) const { return {}; }
 };
 
@@ -218,7 +220,10 @@ void Read(JsonReader& reader, PhaseFailed& event) {
   ReadPhase(reader, event.key, event.epoch);
   event.reason = ReadReason(reader);
 }
-void Read(JsonReader& reader, AggregatorStarted& event) { event.starts = ReadStarts(reader); }
+void Read(JsonReader& reader, AggregatorStarted& event) {
+  event.starts = ReadStarts(reader);
+  event.waited = std::chrono::seconds(reader.Int("waited_seconds", 0, kLargestU32));
+}
 void Read(JsonReader& /*reader*/, Cancelled& /*event*/) {}
 
 // Reads the alternative whose name it is, trying I, I + 1, ...

@@ -38,6 +38,7 @@ std::vector<Event> AllKinds() {
       PhaseCommitted{{9, PhaseKind::kEvaluate}, kEpoch, {}, Digest{}},
       PhaseFailed{{1, PhaseKind::kStatistics}, kEpoch, Reason::kNormalisation},
       AggregatorStarted{5},
+      AggregatorStarted{.starts = 6, .waited = std::chrono::seconds(599)},
       Cancelled{},
   };
 }
@@ -79,7 +80,9 @@ TEST_CASE("ParseEvent: unknown kinds, keys, codes and versions are refused") {
       R"({"event":"start_due","extra":1,"v":1})",
       R"({"event":"start_due", "v":1})",
       R"({"event":"begun","v":1})",
-      R"({"event":"aggregator_started","starts":0,"v":1})",
+      R"({"event":"aggregator_started","starts":0,"v":1,"waited_seconds":1})",
+      R"({"event":"aggregator_started","starts":2,"v":1})",
+      R"({"event":"aggregator_started","starts":2,"v":1,"waited_seconds":-1})",
       R"({"event":"site_connected","v":1})",
       R"({"event":"site_connected","site":"Lyon","v":1})",
       R"({"epoch":{"attempt":1,"starts":1},"event":"deadline_passed","key":{"phase":"train","round":0},"v":1})",

@@ -40,9 +40,10 @@ class Machine {
   void TryStart();
   void TryOpenGathering();
   void Advance();
-  void BeginAttempt();
+  void BeginAttempt(std::chrono::seconds waited = {});
   void Open(const internal::Cohort& cohort);
-  void Reopen();
+  void Reopen(std::chrono::seconds waited);
+  std::chrono::seconds Deadline() const;  // what is left of it
   void Arm();
   void CloseIfAnswered();
   void Close();
@@ -157,10 +158,14 @@ void Machine::On(const AggregatorStarted& event) {
   if (state_.stage == JobStage::kWaiting && !state_.start_due) {
     actions_.emplace_back(ArmStart{state_.rules.start_after});
   } else if (state_.stage == JobStage::kRunning) {
+    // What had passed stays so: however often the aggregator starts, a wait is no longer than
+    // planned.
+    const std::chrono::seconds waited =
+        std::clamp(event.waited, std::chrono::seconds(0), state_.rules.deadline);
     if (state_.current->step == PhaseStep::kGathering) {
-      BeginAttempt();
+      BeginAttempt(waited);
     } else {
-      Reopen();
+      Reopen(waited);
     }
   }
 }
@@ -203,11 +208,12 @@ void Machine::Advance() {
   BeginAttempt();
 }
 
-void Machine::BeginAttempt() {
+void Machine::BeginAttempt(std::chrono::seconds waited) {
   const PhaseKey key = *NextPhase(state_);
   state_.current = CurrentPhase{.key = key,
                                 .epoch = {.starts = state_.starts, .attempt = state_.next_attempt},
-                                .model = state_.model};
+                                .model = state_.model,
+                                .waited = waited};
   ++state_.next_attempt;
   if (const auto cohort = internal::MakeCohort(state_, internal::Candidates(state_, key.phase))) {
     Open(*cohort);
@@ -241,15 +247,16 @@ void Machine::Open(const internal::Cohort& cohort) {
   for (const SiteId& site : cohort.left_out) {
     state_.sites[site].reason = Reason::kMinContributors;
   }
-  actions_.emplace_back(
-      OpenPhase{current.key, current.epoch, cohort.sites, current.floor, current.model});
+  actions_.emplace_back(OpenPhase{current.key, current.epoch, cohort.sites, current.floor,
+                                  current.model, Deadline()});
   Arm();
 }
 
 // After a restart: the same phase, participants and floor, with an empty sum.
-void Machine::Reopen() {
+void Machine::Reopen(std::chrono::seconds waited) {
   CurrentPhase& current = *state_.current;
   current.step = PhaseStep::kOpen;
+  current.waited = waited;
   current.epoch = {.starts = state_.starts, .attempt = state_.next_attempt};
   ++state_.next_attempt;
   std::vector<SiteId> sites;
@@ -264,15 +271,18 @@ void Machine::Reopen() {
     }
     sites.push_back(site);
   }
-  actions_.emplace_back(
-      OpenPhase{current.key, current.epoch, std::move(sites), current.floor, current.model});
+  actions_.emplace_back(OpenPhase{current.key, current.epoch, std::move(sites), current.floor,
+                                  current.model, Deadline()});
   Arm();
   CloseIfAnswered();
 }
 
+std::chrono::seconds Machine::Deadline() const {
+  return state_.rules.deadline - state_.current->waited;
+}
+
 void Machine::Arm() {
-  actions_.emplace_back(
-      ArmDeadline{state_.current->key, state_.current->epoch, state_.rules.deadline});
+  actions_.emplace_back(ArmDeadline{state_.current->key, state_.current->epoch, Deadline()});
 }
 
 // ---- collecting ----

@@ -91,9 +91,11 @@ struct PhaseFailed {
   policy::Reason reason = policy::Reason::kNone;
   friend bool operator==(const PhaseFailed&, const PhaseFailed&) = default;
 };
-// The aggregator started again: nobody is connected and the sum is gone.
+// The aggregator started again: nobody is connected and the sum is gone. `waited`: how much of the
+// deadline that was armed last had passed before.
 struct AggregatorStarted {
   std::uint64_t starts = 0;
+  std::chrono::seconds waited{0};
   friend bool operator==(const AggregatorStarted&, const AggregatorStarted&) = default;
 };
 struct Cancelled {
@@ -123,6 +125,7 @@ struct OpenPhase {
   std::vector<SiteId> participants = {};  // sorted
   std::uint32_t floor = 0;                // fewest organisations it may commit with
   Digest model = {};
+  std::chrono::seconds deadline{0};  // that it has, of which a restart takes what had passed
   friend bool operator==(const OpenPhase&, const OpenPhase&) = default;
 };
 // Tell a participant, which has just connected and has not answered, of the phase that is open.

@@ -54,7 +54,8 @@ TEST_CASE("Start: when the quorum has accepted and no connected site owes an ans
                                                      .epoch = {1, 1},
                                                      .participants = {Site("a"), Site("b")},
                                                      .floor = 2,
-                                                     .model = Fill(100)},
+                                                     .model = Fill(100),
+                                                     .deadline = std::chrono::seconds(10)},
                                            ArmDeadline{kFirst, {1, 1}, std::chrono::seconds(10)}});
 }
 
@@ -356,7 +357,8 @@ TEST_CASE("Restart: the same phase opens in a new epoch with an empty sum") {
                                       .epoch = {2, 1},
                                       .participants = {Site("a"), Site("b"), Site("c")},
                                       .floor = 2,
-                                      .model = Fill(100)},
+                                      .model = Fill(100),
+                                      .deadline = std::chrono::seconds(10)},
                             ArmDeadline{kFirst, {2, 1}, std::chrono::seconds(10)}});
   job.Connect("a");
   CHECK(job.Find<RepeatOpen>() != nullptr);
@@ -368,6 +370,37 @@ TEST_CASE("Restart: the same phase opens in a new epoch with an empty sum") {
   job.Receive("c", 3);
   CHECK(job.Find<CommitPhase>()->epoch == Epoch{2, 1});
   CHECK(job.Do(AggregatorStarted{2}).empty());  // no new start
+}
+
+TEST_CASE("Restart: the wait goes on from where it was, and never begins anew") {
+  struct Case {
+    const char* name;
+    std::chrono::seconds waited;
+    std::chrono::seconds left;
+  };
+  constexpr Case kCases[] = {
+      {"a part has passed", std::chrono::seconds(4), std::chrono::seconds(6)},
+      {"all of it", std::chrono::seconds(10), std::chrono::seconds(0)},
+      {"more", std::chrono::seconds(99), std::chrono::seconds(0)}};
+  for (const Case& c : kCases) {
+    CAPTURE(c.name);
+    Driver open(TrainRules(1, 2, 2));
+    open.Join({"a", "b", "c"});
+    open.Do(AggregatorStarted{.starts = 2, .waited = c.waited});
+    CHECK(open.Find<ArmDeadline>()->after == c.left);
+    CHECK(open.Find<OpenPhase>()->deadline == c.left);
+    // The next attempt has a whole deadline again.
+    open.PassDeadline();
+    CHECK(open.Find<ArmDeadline>()->after == std::chrono::seconds(10));
+
+    Driver gathering(TrainRules(2, 2, 2));
+    gathering.Join({"a", "b"});
+    gathering.Do(SiteDisconnected{Site("b")});
+    gathering.PassDeadline();  // below the floor: the next attempt waits for sites
+    REQUIRE(gathering.Find<OpenPhase>() == nullptr);
+    gathering.Do(AggregatorStarted{.starts = 2, .waited = c.waited});
+    CHECK(gathering.Find<ArmDeadline>()->after == c.left);
+  }
 }
 
 TEST_CASE("Restart: while closing, the commit of the old epoch does not fit any more") {

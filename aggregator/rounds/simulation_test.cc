@@ -258,7 +258,8 @@ class World {
     }
     CheckReplay();
     is_restarting_ = true;
-    Do(AggregatorStarted{1 + restarts_});
+    Do(AggregatorStarted{.starts = 1 + restarts_,
+                         .waited = std::chrono::seconds(random_.Below(12))});
     is_restarting_ = false;
   }
 

@@ -97,8 +97,9 @@ struct CurrentPhase {
   Step step = Step::kGathering;
   PhaseKey key = {};
   Epoch epoch = {};
-  Digest model = {};        // that participants start from
-  std::uint32_t floor = 0;  // organisations; fixed at open
+  Digest model = {};               // that participants start from
+  std::uint32_t floor = 0;         // organisations; fixed at open
+  std::chrono::seconds waited{0};  // of the deadline, before the aggregator started again
   std::map<SiteId, Participation> participants = {};
   friend bool operator==(const CurrentPhase&, const CurrentPhase&) = default;
 };

@@ -9,17 +9,23 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "policy/language/parse.h"
+#include "wire/settings.h"
 
 namespace domicile::aggregator {
 
 namespace {
 
-// The one version of the protocol that this program speaks.
-constexpr std::uint32_t kProtocol = 1;
-
 Refusal Because(policy::Reason reason) {
   Refusal refusal;
   refusal.reason = reason;
+  return refusal;
+}
+
+// Other versions than this program's, which it names.
+Refusal OtherVersion(policy::Reason reason, std::uint32_t own, std::uint32_t found) {
+  Refusal refusal = Because(reason);
+  refusal.limit = own;
+  refusal.found = found;
   return refusal;
 }
 
@@ -52,10 +58,11 @@ class Upload final : public wire::UpdateUpload {
   }
 
   StatusOr<std::variant<v1::Receipt, v1::Refusal>> Finish(const Digest& digest) override {
-    if (digest != head_.digest) {
-      return ToWire(Because(policy::Reason::kDigestMismatch));  // the destructor frees the slot
-    }
     finished_ = true;
+    if (digest != head_.digest) {
+      coordinator_.RefuseUpdate(site_, head_, received_bytes_, policy::Reason::kDigestMismatch);
+      return ToWire(Because(policy::Reason::kDigestMismatch));
+    }
     const std::variant<UpdateReceipt, Refusal> answer =
         coordinator_.FinishUpdate(site_, head_, bytes_);
     if (const auto* receipt = std::get_if<UpdateReceipt>(&answer)) {
@@ -106,13 +113,23 @@ class FederationService::Port final : public SitePort {
     }
   }
 
+  ControlTally Tally() const override {
+    const wire::ControlTally tally = stream_->Tally();
+    return {.messages_in = tally.messages_in,
+            .messages_out = tally.messages_out,
+            .bytes_in = tally.bytes_in,
+            .bytes_out = tally.bytes_out};
+  }
+
   void End(const Refusal& why) override {
     v1::Directive goodbye;
     *goodbye.mutable_goodbye()->mutable_refusal() = ToWire(why);
-    // A twin or a restored copy must not come back by itself; the others may try again.
-    const bool final = why.reason == policy::Reason::kInstance ||
-                       why.reason == policy::Reason::kSuperseded ||
-                       why.reason == policy::Reason::kLogHead;
+    // A twin, a restored copy or another release must not come back by itself; the others may try
+    // again.
+    const bool final =
+        why.reason == policy::Reason::kInstance || why.reason == policy::Reason::kSuperseded ||
+        why.reason == policy::Reason::kLogHead || why.reason == policy::Reason::kProtocolVersion ||
+        why.reason == policy::Reason::kPolicySchemaVersion;
     goodbye.mutable_goodbye()->set_retry_after_seconds(final ? 0 : 5);
     Send(std::move(goodbye));
     stream_->End(OkStatus());
@@ -165,12 +182,17 @@ void FederationService::OnMessage(wire::SiteStream& stream, const v1::SiteMessag
 std::optional<Refusal> FederationService::Greet(const crypto::PeerIdentity& peer,
                                                 const std::shared_ptr<Port>& port,
                                                 const v1::Hello& hello) {
-  if (hello.protocol_min() > kProtocol || hello.protocol_max() < kProtocol) {
-    return Because(policy::Reason::kProtocolVersion);
+  if (hello.protocol_min() > wire::kProtocolVersion ||
+      hello.protocol_max() < wire::kProtocolVersion) {
+    coordinator_.RefuseGreeting(peer, policy::Reason::kProtocolVersion);
+    return OtherVersion(policy::Reason::kProtocolVersion, wire::kProtocolVersion,
+                        hello.protocol_max());
   }
   if (hello.policy_schema_min() > policy::kPolicySchema ||
       hello.policy_schema_max() < policy::kPolicySchema) {
-    return Because(policy::Reason::kPolicySchemaVersion);
+    coordinator_.RefuseGreeting(peer, policy::Reason::kPolicySchemaVersion);
+    return OtherVersion(policy::Reason::kPolicySchemaVersion, policy::kPolicySchema,
+                        hello.policy_schema_max());
   }
   const StatusOr<SiteHello> parsed = HelloFrom(hello);
   const StatusOr<std::vector<std::pair<JobId, PhaseKey>>> pending = PendingFrom(hello);
@@ -183,7 +205,7 @@ std::optional<Refusal> FederationService::Greet(const crypto::PeerIdentity& peer
   }
   v1::Directive directive;
   *directive.mutable_welcome() = ToWire(std::get<Welcome>(answer));
-  directive.mutable_welcome()->set_protocol(kProtocol);
+  directive.mutable_welcome()->set_protocol(wire::kProtocolVersion);
   directive.mutable_welcome()->set_policy_schema(policy::kPolicySchema);
   port->Welcomed(std::move(directive));
   coordinator_.Joined(port->site, *pending);

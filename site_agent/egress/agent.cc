@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstRetry{200};
 constexpr std::chrono::milliseconds kLongestRetry{10'000};
+constexpr std::chrono::seconds kLongestComeBack{600};  // whatever a goodbye asks for
 
 Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
 
@@ -144,6 +145,7 @@ Status Agent::Run(const std::stop_token& stop, const std::function<void()>& read
   std::chrono::milliseconds wait = kFirstRetry;
   while (!stop.stop_requested()) {
     was_ready_ = false;
+    come_back_after_ = {};
     const Status ended = RunConnection(stop, ready);
     current_.Set(nullptr);
     if (stop.stop_requested()) {
@@ -155,7 +157,8 @@ Status Agent::Run(const std::stop_token& stop, const std::function<void()>& read
     wait = was_ready_ ? kFirstRetry : std::min(wait * 2, kLongestRetry);
     LogWarning("not connected to `" + config_.aggregator + "`, trying again: " +
                std::string(ended.ok() ? "the aggregator ended the connection" : Message(ended)));
-    WaitFor(wait, stop);
+    WaitFor(std::max<std::chrono::milliseconds>(wait, std::min(come_back_after_, kLongestComeBack)),
+            stop);
   }
   runner_ = nullptr;  // cancels what is under way; it is in the outbox, or never left
   return books_

@@ -65,6 +65,8 @@ class Agent {
   Status CheckHistories(const v1::Welcome& welcome, const Terms& terms);
   Status TakeHeads(const v1::Heads& heads, const Terms& terms);
   Status SendHeartbeat(Connection& connection);
+  // The leaf over the control messages of this connection since the last such leaf.
+  Status LogControl(const Connection& connection);
   Status Handle(const v1::Directive& directive, Connection& connection);
 
   // offers.cc
@@ -100,6 +102,9 @@ class Agent {
   std::set<JobId> held_;              // offers that wait for an approval
   std::uint64_t witnessed_size_ = 0;  // of this log, by the aggregator
   bool was_ready_ = false;
+  std::chrono::seconds come_back_after_{0};  // as the last goodbye asked
+  MonotonicTime summed_at_;                  // control messages are in the log's sums up to here
+  wire::ControlTally summed_;
 };
 
 }  // namespace domicile::site_agent

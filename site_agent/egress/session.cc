@@ -7,6 +7,7 @@
 #include "policy/language/parse.h"
 #include "site_agent/egress/agent.h"
 #include "site_agent/egress/wire_words.h"
+#include "wire/settings.h"
 
 namespace domicile::site_agent {
 
@@ -14,9 +15,9 @@ namespace {
 
 using policy::Reason;
 
-constexpr std::uint32_t kProtocol = 1;
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::chrono::seconds kConnectTimeout{20};
+constexpr std::chrono::hours kControlPeriod{1};
 
 // No log could hold a larger number of starts.
 constexpr std::uint64_t kMostStarts = std::uint64_t{1} << 50U;
@@ -25,12 +26,38 @@ constexpr std::uint64_t kMostStarts = std::uint64_t{1} << 50U;
 Status GoodbyeStatus(const v1::Goodbye& goodbye) {
   const Reason reason =
       policy::ReasonFromNumber(goodbye.refusal().reason()).value_or(Reason::kMalformed);
-  const std::string text =
-      "the aggregator refused this agent: " + std::string(policy::Code(reason)) + ", " +
-      std::string(policy::Explain(reason));
+  std::string text = "the aggregator refused this agent: " + std::string(policy::Code(reason)) +
+                     ", " + std::string(policy::Explain(reason));
+  if (reason == Reason::kProtocolVersion || reason == Reason::kPolicySchemaVersion) {
+    const bool protocol = reason == Reason::kProtocolVersion;
+    text += " This agent speaks " +
+            std::to_string(protocol ? wire::kProtocolVersion : policy::kPolicySchema) +
+            ", the aggregator " + std::to_string(goodbye.refusal().limit());
+  }
   return Error(goodbye.retry_after_seconds() == 0 ? StatusCode::kFailedPrecondition
                                                   : StatusCode::kUnavailable,
                text);
+}
+
+// What is closed per version can be read under no other: nothing of the welcome is looked at
+// before.
+Status CheckVersions(const v1::Welcome& welcome) {
+  const auto differs = [](const std::string& what, Reason reason, std::uint32_t own,
+                          std::uint32_t other) {
+    return Error(StatusCode::kFailedPrecondition, "the aggregator speaks " + what + " " +
+                                                      std::to_string(other) +
+                                                      ", this agent speaks " + std::to_string(own) +
+                                                      ": " + std::string(policy::Code(reason)) +
+                                                      ", " + std::string(policy::Explain(reason)));
+  };
+  if (welcome.protocol() != wire::kProtocolVersion) {
+    return differs("protocol version", Reason::kProtocolVersion, wire::kProtocolVersion,
+                   welcome.protocol());
+  }
+  return welcome.policy_schema() == policy::kPolicySchema
+             ? OkStatus()
+             : differs("policy schema", Reason::kPolicySchemaVersion, policy::kPolicySchema,
+                       welcome.policy_schema());
 }
 
 }  // namespace
@@ -85,6 +112,8 @@ StatusOr<std::shared_ptr<Connection>> Agent::Connect(const std::stop_token& stop
 Status Agent::RunConnection(const std::stop_token& stop, const std::function<void()>& ready) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection, Connect(stop));
   Status ended = OkStatus();
+  summed_at_ = clock_.Monotonic();
+  summed_ = {};
   auto heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
   while (!stop.stop_requested() && ended.ok()) {
     if (const std::optional<AgentEvent> event = events_.Next(heartbeat, stop)) {
@@ -92,12 +121,35 @@ Status Agent::RunConnection(const std::stop_token& stop, const std::function<voi
     } else {
       heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
       ended = was_ready_ ? SendHeartbeat(*connection) : OkStatus();
+      if (ended.ok() && was_ready_ && clock_.Monotonic() - summed_at_ >= kControlPeriod) {
+        ended = LogControl(*connection);
+      }
     }
   }
   current_.Set(nullptr);
   connection->listener->Detach();
   connection->control->Close();
+  if (was_ready_) {
+    const Status logged = LogControl(*connection);
+    return ended.ok() ? logged : ended;
+  }
   return ended;
+}
+
+Status Agent::LogControl(const Connection& connection) {
+  const wire::ControlTally now = connection.control->Tally();
+  const wire::ControlTally sum = now.Since(std::exchange(summed_, now));
+  const MonotonicTime since = std::exchange(summed_at_, clock_.Monotonic());
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(summed_at_ - since).count();
+  return books_
+      ->Append(
+          ToEvent(audit::ControlSummary{.peer = "aggregator/" + connection.terms.aggregator.name,
+                                        .seconds = static_cast<std::uint64_t>(seconds),
+                                        .messages_in = sum.messages_in,
+                                        .messages_out = sum.messages_out,
+                                        .bytes_in = sum.bytes_in,
+                                        .bytes_out = sum.bytes_out}))
+      .status();
 }
 
 // Anything but OK ends the connection.
@@ -113,6 +165,7 @@ Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connectio
   }
   const auto& directive = std::get<v1::Directive>(event);
   if (directive.has_goodbye()) {
+    come_back_after_ = std::chrono::seconds(directive.goodbye().retry_after_seconds());
     return GoodbyeStatus(directive.goodbye());
   }
   if (was_ready_) {
@@ -132,8 +185,8 @@ Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connectio
 StatusOr<v1::SiteMessage> Agent::MakeHello() {
   v1::SiteMessage message;
   v1::Hello* hello = message.mutable_hello();
-  hello->set_protocol_min(kProtocol);
-  hello->set_protocol_max(kProtocol);
+  hello->set_protocol_min(wire::kProtocolVersion);
+  hello->set_protocol_max(wire::kProtocolVersion);
   hello->set_policy_schema_min(policy::kPolicySchema);
   hello->set_policy_schema_max(policy::kPolicySchema);
   hello->set_instance(books_->Instance());
@@ -169,6 +222,7 @@ StatusOr<v1::SiteMessage> Agent::MakeHello() {
 
 Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
   Terms& terms = connection.terms;
+  RETURN_IF_ERROR(CheckVersions(welcome));
   RETURN_IF_ERROR(TakeStarts(welcome, terms));
   terms.starts = welcome.starts();
   RETURN_IF_ERROR(TakeRoster(welcome, terms));
