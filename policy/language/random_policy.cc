@@ -47,7 +47,7 @@ class Draw {
     return WallTime(std::chrono::milliseconds(milliseconds));
   }
   Duration Span() {
-    constexpr std::array<std::int64_t, 6> kUnits = {1, 60, 3600, 86'400, 7 * 86'400, 366 * 86'400};
+    constexpr std::array<std::int64_t, 6> kUnits = {1, 60, 3600, 86'400, 604'800, 31'622'400};
     return Duration(static_cast<std::int64_t>(1 + Below(500)) * OneOf(kUnits));
   }
   double Decimal(double low, double high) {

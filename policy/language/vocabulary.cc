@@ -7,8 +7,6 @@
 namespace domicile::policy {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
 // The spellings of one enumeration; the index is the value less one, since zero is never written.
 template <typename E, std::size_t N>
 struct Vocabulary {
@@ -28,52 +26,50 @@ constexpr auto MakeVocabulary(Codes... codes) {
 template <typename E>
 struct Spelling;
 
-#define DOMICILE_SPELLING(E, ...)                                             \
-  template <>                                                                 \
-  struct Spelling<E> {                                                        \
-    static constexpr auto kVocabulary = MakeVocabulary<E>(__VA_ARGS__);       \
-  };                                                                          \
-  std::string_view CodeOf(E value) {                                          \
-    const auto& codes = Spelling<E>::kVocabulary.codes;                       \
-    const auto index = static_cast<std::size_t>(value);                       \
-    return index == 0 || index > codes.size() ? "unset"sv : codes[index - 1]; \
+#define DOMICILE_SPELLING(E, ...)                                                             \
+  template <>                                                                                 \
+  struct Spelling<E> {                                                                        \
+    static constexpr auto kVocabulary = MakeVocabulary<E>(__VA_ARGS__);                       \
+  };                                                                                          \
+  std::string_view CodeOf(E value) {                                                          \
+    const auto& codes = Spelling<E>::kVocabulary.codes;                                       \
+    const auto index = static_cast<std::size_t>(value);                                       \
+    return index == 0 || index > codes.size() ? std::string_view("unset") : codes[index - 1]; \
   }
 
-DOMICILE_SPELLING(PolicySource, "federation"sv, "aggregator"sv, "site"sv, "grant"sv)
-DOMICILE_SPELLING(UpdateKind, "delta.masked"sv, "delta.clipped_noised"sv, "delta.plain"sv,
-                  "gradient"sv, "metrics.aggregate"sv, "model.final"sv, "statistics.table"sv)
-DOMICILE_SPELLING(View, "aggregate_only"sv, "masked_individual"sv, "plaintext_individual"sv)
-DOMICILE_SPELLING(Purpose, "scientific_research"sv, "public_health"sv, "official_statistics"sv,
-                  "policy_making"sv, "education"sv, "healthcare_delivery"sv, "algorithm_testing"sv,
-                  "fraud_prevention"sv, "service_improvement"sv, "product_development"sv,
-                  "detrimental_decisions"sv, "discriminatory_terms"sv, "marketing"sv,
-                  "harmful_products"sv, "unethical_activities"sv)
-DOMICILE_SPELLING(Regime, "eu-gdpr"sv, "uk-gdpr"sv, "ch-fadp"sv, "us-hipaa"sv, "us-doj202"sv,
-                  "cn-pipl"sv, "ru-152fz"sv, "in-dpdp"sv, "br-lgpd"sv, "ca-qc-25"sv, "au-app8"sv,
-                  "sa-pdpl"sv, "eu-ehds"sv, "eu-aiact"sv)
-DOMICILE_SPELLING(Mechanism, "adequacy"sv, "scc"sv, "scc_national"sv, "bcr"sv, "code"sv,
-                  "certification"sv, "idta"sv, "uk_addendum"sv, "cac_assessment"sv,
-                  "cac_contract"sv, "cac_certification"sv, "baa"sv, "pia_qc"sv,
-                  "derogation:A49-1-a"sv, "derogation:A49-1-b"sv, "derogation:A49-1-c"sv,
-                  "derogation:A49-1-d"sv, "derogation:A49-1-e"sv, "derogation:A49-1-f"sv,
-                  "derogation:A49-1-g"sv, "derogation:A49-2"sv)
-DOMICILE_SPELLING(Category, "identifier"sv, "health"sv, "genomic"sv, "omic"sv, "biometric"sv,
-                  "precise_geo"sv, "financial"sv, "child"sv, "criminal"sv, "important_cn"sv,
-                  "none"sv)
-DOMICILE_SPELLING(ApprovalRole, "dpo"sv, "operator"sv, "ciso"sv, "ethics_board"sv, "data_owner"sv)
-DOMICILE_SPELLING(SandboxNetwork, "none"sv, "loopback"sv, "site_cluster"sv)
-DOMICILE_SPELLING(WeightRule, "equal"sv, "rounded"sv, "exact"sv)
-DOMICILE_SPELLING(DpMode, "none"sv, "claimed"sv, "enforced"sv)
-DOMICILE_SPELLING(LocationEvidence, "declared"sv, "certificate"sv, "attested"sv)
-DOMICILE_SPELLING(Output, "per_record"sv, "embeddings"sv, "activations"sv, "optimizer_state"sv,
-                  "instance_based_model"sv, "sparse_embedding_rows"sv, "free_text"sv, "logs_raw"sv,
-                  "samples"sv)
-DOMICILE_SPELLING(DpUnit, "record"sv, "person"sv, "site"sv)
-DOMICILE_SPELLING(Sampling, "none_assumed"sv, "poisson_by_agent"sv)
-DOMICILE_SPELLING(SubjectsCount, "<100"sv, "100-1000"sv, "1000-10000"sv, "10000-100000"sv,
-                  "100000-1000000"sv, ">1000000"sv)
-DOMICILE_SPELLING(ErasureRule, "stop_use"sv, "flag_models"sv, "retrain_required"sv)
-DOMICILE_SPELLING(SandboxProfile, "ns+seccomp"sv, "gvisor"sv, "microvm"sv, "tee"sv)
+DOMICILE_SPELLING(PolicySource, "federation", "aggregator", "site", "grant")
+DOMICILE_SPELLING(UpdateKind, "delta.masked", "delta.clipped_noised", "delta.plain", "gradient",
+                  "metrics.aggregate", "model.final", "statistics.table")
+DOMICILE_SPELLING(View, "aggregate_only", "masked_individual", "plaintext_individual")
+DOMICILE_SPELLING(Purpose, "scientific_research", "public_health", "official_statistics",
+                  "policy_making", "education", "healthcare_delivery", "algorithm_testing",
+                  "fraud_prevention", "service_improvement", "product_development",
+                  "detrimental_decisions", "discriminatory_terms", "marketing", "harmful_products",
+                  "unethical_activities")
+DOMICILE_SPELLING(Regime, "eu-gdpr", "uk-gdpr", "ch-fadp", "us-hipaa", "us-doj202", "cn-pipl",
+                  "ru-152fz", "in-dpdp", "br-lgpd", "ca-qc-25", "au-app8", "sa-pdpl", "eu-ehds",
+                  "eu-aiact")
+DOMICILE_SPELLING(Mechanism, "adequacy", "scc", "scc_national", "bcr", "code", "certification",
+                  "idta", "uk_addendum", "cac_assessment", "cac_contract", "cac_certification",
+                  "baa", "pia_qc", "derogation:A49-1-a", "derogation:A49-1-b", "derogation:A49-1-c",
+                  "derogation:A49-1-d", "derogation:A49-1-e", "derogation:A49-1-f",
+                  "derogation:A49-1-g", "derogation:A49-2")
+DOMICILE_SPELLING(Category, "identifier", "health", "genomic", "omic", "biometric", "precise_geo",
+                  "financial", "child", "criminal", "important_cn", "none")
+DOMICILE_SPELLING(ApprovalRole, "dpo", "operator", "ciso", "ethics_board", "data_owner")
+DOMICILE_SPELLING(SandboxNetwork, "none", "loopback", "site_cluster")
+DOMICILE_SPELLING(WeightRule, "equal", "rounded", "exact")
+DOMICILE_SPELLING(DpMode, "none", "claimed", "enforced")
+DOMICILE_SPELLING(LocationEvidence, "declared", "certificate", "attested")
+DOMICILE_SPELLING(Output, "per_record", "embeddings", "activations", "optimizer_state",
+                  "instance_based_model", "sparse_embedding_rows", "free_text", "logs_raw",
+                  "samples")
+DOMICILE_SPELLING(DpUnit, "record", "person", "site")
+DOMICILE_SPELLING(Sampling, "none_assumed", "poisson_by_agent")
+DOMICILE_SPELLING(SubjectsCount, "<100", "100-1000", "1000-10000", "10000-100000", "100000-1000000",
+                  ">1000000")
+DOMICILE_SPELLING(ErasureRule, "stop_use", "flag_models", "retrain_required")
+DOMICILE_SPELLING(SandboxProfile, "ns+seccomp", "gvisor", "microvm", "tee")
 
 #undef DOMICILE_SPELLING
 
@@ -81,39 +77,14 @@ constexpr std::array kProhibitedPurposes = {
     Purpose::kDetrimentalDecisions, Purpose::kDiscriminatoryTerms, Purpose::kMarketing,
     Purpose::kHarmfulProducts, Purpose::kUnethicalActivities};
 
-constexpr std::array kLawfulBases = {"A6-1-a"sv,
-                                     "A6-1-b"sv,
-                                     "A6-1-c"sv,
-                                     "A6-1-d"sv,
-                                     "A6-1-e"sv,
-                                     "A6-1-f"sv,
-                                     "fadp-30"sv,
-                                     "fadp-31-1"sv,
-                                     "fadp-31-2-e"sv,
-                                     "fadp-34"sv,
-                                     "fadp-39"sv,
-                                     "hipaa-authorization"sv,
-                                     "hipaa-tpo"sv,
-                                     "hipaa-waiver"sv,
-                                     "hipaa-limited-data-set"sv,
-                                     "hipaa-deidentified"sv};
-constexpr std::array kSpecialBases = {"A9-2-a"sv,
-                                      "A9-2-b"sv,
-                                      "A9-2-c"sv,
-                                      "A9-2-d"sv,
-                                      "A9-2-e"sv,
-                                      "A9-2-f"sv,
-                                      "A9-2-g"sv,
-                                      "A9-2-h"sv,
-                                      "A9-2-i"sv,
-                                      "A9-2-j"sv,
-                                      "fadp-31-2-e"sv,
-                                      "fadp-39"sv,
-                                      "hipaa-authorization"sv,
-                                      "hipaa-tpo"sv,
-                                      "hipaa-waiver"sv,
-                                      "hipaa-limited-data-set"sv,
-                                      "hipaa-deidentified"sv};
+constexpr auto kLawfulBases = std::to_array<std::string_view>(
+    {"A6-1-a", "A6-1-b", "A6-1-c", "A6-1-d", "A6-1-e", "A6-1-f", "fadp-30", "fadp-31-1",
+     "fadp-31-2-e", "fadp-34", "fadp-39", "hipaa-authorization", "hipaa-tpo", "hipaa-waiver",
+     "hipaa-limited-data-set", "hipaa-deidentified"});
+constexpr auto kSpecialBases = std::to_array<std::string_view>(
+    {"A9-2-a", "A9-2-b", "A9-2-c", "A9-2-d", "A9-2-e", "A9-2-f", "A9-2-g", "A9-2-h", "A9-2-i",
+     "A9-2-j", "fadp-31-2-e", "fadp-39", "hipaa-authorization", "hipaa-tpo", "hipaa-waiver",
+     "hipaa-limited-data-set", "hipaa-deidentified"});
 
 }  // namespace
 
@@ -162,7 +133,6 @@ bool IsSpecial(Category category) {
     case Category::kOmic:
     case Category::kBiometric:
     case Category::kCriminal:
-      return true;
     case Category::kNone:  // not read: as strict as can be
       return true;
     case Category::kIdentifier:
