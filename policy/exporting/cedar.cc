@@ -361,7 +361,7 @@ StatusOr<std::string> ExportCedarEntities(const ExportSource& source, WallTime n
   };
   JsonArray entities;
   for (const std::string_view bloc : BlocNames()) {
-    entities.push_back(
+    entities.emplace_back(
         JsonObject{{"uid", name(bloc)}, {"attrs", JsonObject{}}, {"parents", JsonArray{}}});
   }
   for (const Jurisdiction& place : PlacesOf(source)) {
@@ -375,7 +375,7 @@ StatusOr<std::string> ExportCedarEntities(const ExportSource& source, WallTime n
         parents.push_back(name(bloc));
       }
     }
-    entities.push_back(JsonObject{
+    entities.emplace_back(JsonObject{
         {"uid", name(place.text())}, {"attrs", JsonObject{}}, {"parents", std::move(parents)}});
   }
   return internal::PrintIndented(std::move(entities));

@@ -83,9 +83,9 @@ JsonArray Prohibitions(const std::vector<Condition>& conditions) {
   JsonArray nodes;
   for (const Condition& condition : conditions) {
     if (condition.relation == Relation::kNoneOf) {
-      nodes.push_back(JsonObject{{"@type", "dpv:Prohibition"},
-                                 {"dpv:hasProcessing", Iri("dpv:Transfer")},
-                                 {"domicile:condition", ConditionNode(condition)}});
+      nodes.emplace_back(JsonObject{{"@type", "dpv:Prohibition"},
+                                    {"dpv:hasProcessing", Iri("dpv:Transfer")},
+                                    {"domicile:condition", ConditionNode(condition)}});
     }
   }
   return nodes;

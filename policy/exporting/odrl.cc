@@ -118,7 +118,7 @@ JsonArray Approvals(const JsonObject& folded) {
   for (const auto& [role, wanted] : *approvals->second.TryObject()) {
     const Json* const count = wanted.Find("count");
     const std::int64_t* const number = (count != nullptr ? *count : wanted).TryInt();
-    duties.push_back(JsonObject{
+    duties.emplace_back(JsonObject{
         {"action", "obtainConsent"},
         {"constraint",
          JsonArray{Constraint("domicile:approver_role", "eq", role),
@@ -151,9 +151,10 @@ void AddStep(const ExportSource& source, const PolicyDataset& dataset,
       continue;
     }
     if (condition.relation == Relation::kNoneOf) {
-      rules.prohibitions.push_back(JsonObject{{"target", target},
-                                              {"action", "distribute"},
-                                              {"constraint", JsonArray{ConstraintOf(condition)}}});
+      rules.prohibitions.emplace_back(
+          JsonObject{{"target", target},
+                     {"action", "distribute"},
+                     {"constraint", JsonArray{ConstraintOf(condition)}}});
     } else if (condition.values.empty()) {
       is_closed = true;
     } else {
@@ -162,7 +163,7 @@ void AddStep(const ExportSource& source, const PolicyDataset& dataset,
   }
   if (is_closed) {
     // A list that allows nothing: ODRL has no empty right operand, so it is said as a prohibition.
-    rules.prohibitions.push_back(JsonObject{{"target", target}, {"action", "distribute"}});
+    rules.prohibitions.emplace_back(JsonObject{{"target", target}, {"action", "distribute"}});
     return;
   }
   JsonObject permission = {

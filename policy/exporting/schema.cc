@@ -319,8 +319,8 @@ Json ByKind(const std::vector<FactKind>& kinds) {
       refused.erase(key);
     }
     const Json is_kind = JsonObject{{"const", std::string(Code(kind))}};
-    rules.push_back(JsonObject{{"if", JsonObject{{"properties", JsonObject{{"kind", is_kind}}}}},
-                               {"then", JsonObject{{"properties", std::move(refused)}}}});
+    rules.emplace_back(JsonObject{{"if", JsonObject{{"properties", JsonObject{{"kind", is_kind}}}}},
+                                  {"then", JsonObject{{"properties", std::move(refused)}}}});
   }
   return rules;
 }
