@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "policy/engine/meet.h"
 #include "policy/language/facts.h"
+#include "policy/language/keys.h"
 #include "policy/language/parse.h"
 
 namespace domicile::policy {
@@ -105,6 +106,37 @@ TEST_CASE("Starter policies: each folder is complete, and its policies leave som
     }
     CHECK(sites >= 1);
   }
+}
+
+TEST_CASE("Guide: docs/policy.md has every key of rules and sections in its table") {
+  const std::string guide = Read(std::string(DOMICILE_SOURCE_DIR) + "/docs/policy.md");
+  std::string table;
+  for (std::size_t at = 0; at < guide.size();) {
+    const std::size_t end = std::min(guide.find('\n', at), guide.size());
+    if (guide[at] == '|') {
+      table += guide.substr(at, end - at) + "\n";
+    }
+    at = end + 1;
+  }
+  const std::set<std::string> elsewhere = {"id",        "dataset", "keys",        "to",
+                                           "mechanism", "ref",     "valid_until", "importer",
+                                           "role",      "count",   "distinct_org"};
+  std::size_t checked = 0;
+  for (const std::string_view key : kPolicyKeys) {
+    const std::string name(key.substr(key.rfind('.') + 1));
+    if (key.starts_with("policy.") || key.starts_with("site.") || key.starts_with("dataset.") ||
+        elsewhere.contains(name)) {
+      continue;
+    }
+    CAPTURE(key);
+    ++checked;
+    // As `.name`, or as `name` of a section.
+    const bool is_there = table.find("." + name + "`") != std::string::npos ||
+                          table.find("`" + name + "`") != std::string::npos ||
+                          table.find("] " + name + "`") != std::string::npos;
+    CHECK(is_there);
+  }
+  CHECK(checked > 40);
 }
 
 }  // namespace domicile::policy
