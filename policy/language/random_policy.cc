@@ -105,7 +105,7 @@ PolicyIdentity Identity(Draw& draw) {
   identity.version = 1 + draw.Below((std::uint64_t{1} << 53U) - 1);
   identity.schema = 1;
   identity.not_before = draw.Time();
-  identity.expires = identity.not_before + std::chrono::hours(1 + draw.Below(24 * 366));
+  identity.expires = identity.not_before + std::chrono::hours(1 + draw.Below(8784));
   identity.issuer = draw.Text();
   for (std::uint64_t i = 0; i <= draw.Below(3); ++i) {
     identity.signers.push_back("key-" + std::to_string(i));
