@@ -47,7 +47,9 @@ class Frozen final : public Layer {
                   std::span<float> gradient) override {
     return inner_->Backward(device, pass, dy, wants_dx, gradient);
   }
-  double ForwardFlops() const override { return inner_->ForwardFlops(); }
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    return inner_->StepFlops(wants_dx, rows);
+  }
 
  private:
   std::unique_ptr<Layer> inner_;

@@ -64,7 +64,9 @@ class Model {
   const ModelSpec& spec() const { return spec_; }
   const ParameterLayout& layout() const { return layout_; }
   std::size_t NumParameters() const { return layout_.NumParameters(); }
-  double ForwardFlops() const { return layers_->ForwardFlops(); }
+  // Multiplications and additions of the matrix products of one example in one step; `tokens`: of
+  // its sequence, or 1.
+  double StepFlops(std::size_t tokens) const { return layers_->StepFlops(false, tokens); }
   std::span<const ParameterRange> TrainedRanges() const { return trained_; }
 
   // Stops training the tensors that match a pattern; returns how many it stopped.

@@ -410,6 +410,22 @@ TEST_CASE("CheckSpec: convolutional networks and encoders without meaning are re
   CHECK(code(encoder) == StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("Model: the products of a step are counted, less those that freezing saves") {
+  const auto device = MakeCpuDevice(1);
+  Model mlp(
+      NetworkSpec{
+          .num_inputs = 10, .hidden = {20}, .activation = Activation::kRelu, .num_outputs = 3},
+      *device);
+  CHECK(mlp.StepFlops(1) == 2 * (2 * 10 * 20 + 3 * 20 * 3));
+  Model encoder(kSmallEncoder, *device);
+  const double block = 7 * (4 * 16 * 16 + 2 * 16 * 24);
+  const double attention = 12 * 7 * 7 * 16;
+  CHECK(encoder.StepFlops(7) == 2 * (6 * block + attention) + 6 * 16 * 3);
+  const std::vector<std::string> all_but_head = {"embeddings.*", "encoder.*"};
+  encoder.Freeze(all_but_head);
+  CHECK(encoder.StepFlops(7) == 2 * (2 * block + attention / 3) + 4 * 16 * 3);
+}
+
 TEST_CASE("MatchesPattern: a star stands for any characters") {
   CHECK(MatchesPattern("encoder.layer.*.weight", "encoder.layer.3.output.weight"));
   CHECK(MatchesPattern("*", ""));

@@ -64,9 +64,13 @@ class AttentionLayer final : public Layer {
     }
   }
 
-  // Of the projections of one token; the products between tokens depend on their number.
-  double ForwardFlops() const override {
-    return spec_.query->ForwardFlops() + spec_.key->ForwardFlops() + spec_.value->ForwardFlops();
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    // Two products between tokens forward, four backward.
+    const double products = wants_dx || IsTrained() ? 6 : 2;
+    const double between = 2.0 * products * static_cast<double>(rows * rows) *
+                           static_cast<double>(spec_.heads * spec_.width);
+    return between + spec_.query->StepFlops(wants_dx, rows) + spec_.key->StepFlops(wants_dx, rows) +
+           spec_.value->StepFlops(wants_dx, rows);
   }
 
  private:

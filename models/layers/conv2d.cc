@@ -55,8 +55,10 @@ class Conv2dLayer final : public Layer {
     return dx_.AsMatrix();
   }
 
-  double ForwardFlops() const override {
-    return 2.0 * static_cast<double>(spec_.shape.patch) * static_cast<double>(spec_.shape.outputs);
+  double StepFlops(bool wants_dx, std::size_t& /*rows*/) const override {
+    const int products = 1 + (IsTrained() ? 1 : 0) + (wants_dx ? 1 : 0);
+    return 2.0 * products * static_cast<double>(spec_.shape.patch) *
+           static_cast<double>(spec_.shape.outputs);
   }
 
  private:

@@ -66,8 +66,10 @@ class DenseLayer final : public Layer {
     return dx_.AsMatrix();
   }
 
-  double ForwardFlops() const override {
-    return 2.0 * static_cast<double>(spec_.inputs) * static_cast<double>(spec_.outputs);
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    const int products = 1 + (weight_.IsTrained() ? 1 : 0) + (wants_dx ? 1 : 0);
+    return 2.0 * products * static_cast<double>(rows) * static_cast<double>(spec_.inputs) *
+           static_cast<double>(spec_.outputs);
   }
 
  private:

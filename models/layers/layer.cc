@@ -19,6 +19,8 @@ void Layer::Bind(const ParameterLayout& /*layout*/) {}
 void Layer::UpdateStatistics(double /*divisor*/, std::span<const float> /*gradient*/,
                              std::span<float> /*parameters*/) {}
 
+double Layer::StepFlops(bool /*wants_dx*/, std::size_t& /*rows*/) const { return 0; }
+
 void Parameter::Declare(ParameterLayout& layout, ParameterView view) {
   index_ = layout.Add(std::move(view));
   Bind(layout);

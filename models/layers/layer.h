@@ -30,12 +30,12 @@ struct TokenView {
 // What all layers share in one pass.
 struct Pass {
   std::span<const float> parameters{};  // of the whole model
-  bool training = false;              // dropout drops, batch norm uses the batch
-  std::uint64_t dropout_key = 0;      // of this step, the same on all replicas
-  std::uint64_t first_example = 0;    // where this slice begins in the global batch
-  std::size_t num_examples = 0;       // of this slice
-  double divisor = 1;                 // examples of the global batch
-  TokenView tokens{};                 // empty for models of plain numbers
+  bool training = false;                // dropout drops, batch norm uses the batch
+  std::uint64_t dropout_key = 0;        // of this step, the same on all replicas
+  std::uint64_t first_example = 0;      // where this slice begins in the global batch
+  std::size_t num_examples = 0;         // of this slice
+  double divisor = 1;                   // examples of the global batch
+  TokenView tokens{};                   // empty for models of plain numbers
 };
 
 // One thread at a time.
@@ -65,8 +65,10 @@ class Layer {
   virtual void UpdateStatistics(double divisor, std::span<const float> gradient,
                                 std::span<float> parameters);
 
-  // Multiplications and additions of the matrix products of one example, forward.
-  virtual double ForwardFlops() const { return 0; }
+  // Multiplications and additions of the matrix products of one example in one step, forward and
+  // backward. `rows`: of the layer's input for one example (its tokens); becomes that of its
+  // output.
+  virtual double StepFlops(bool wants_dx, std::size_t& rows) const;
 };
 
 // A tensor of a layer: where it lies, and whether it is trained.

@@ -75,9 +75,14 @@ class LoraLayer final : public Layer {
     return dx;
   }
 
-  double ForwardFlops() const override {
-    return base_->ForwardFlops() +
-           2.0 * static_cast<double>(lora_.rank) * static_cast<double>(inputs_ + outputs_);
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    const double rank = static_cast<double>(rows) * static_cast<double>(lora_.rank);
+    const bool inner = a_.IsTrained() || wants_dx;
+    const int of_a = 1 + (a_.IsTrained() ? 1 : 0) + (wants_dx ? 1 : 0);
+    const int of_b = 1 + (b_.IsTrained() ? 1 : 0) + (inner ? 1 : 0);
+    return base_->StepFlops(wants_dx, rows) +
+           2.0 * rank *
+               (of_a * static_cast<double>(inputs_) + of_b * static_cast<double>(outputs_));
   }
 
  private:

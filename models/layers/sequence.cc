@@ -37,10 +37,7 @@ class Sequence final : public Layer {
 
   Matrix Backward(Device& device, const Pass& pass, Matrix dy, bool wants_dx,
                   std::span<float> gradient) override {
-    std::size_t lowest = 0;
-    while (!wants_dx && lowest < layers_.size() && !layers_[lowest]->IsTrained()) {
-      ++lowest;
-    }
+    const std::size_t lowest = LowestTrained(wants_dx);
     for (std::size_t i = layers_.size(); i-- > lowest;) {
       dy = layers_[i]->Backward(device, pass, dy, wants_dx || i > lowest, gradient);
     }
@@ -54,15 +51,25 @@ class Sequence final : public Layer {
     }
   }
 
-  double ForwardFlops() const override {
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    const std::size_t lowest = LowestTrained(wants_dx);
     double flops = 0;
-    for (const auto& layer : layers_) {
-      flops += layer->ForwardFlops();
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      flops += layers_[i]->StepFlops(wants_dx || i > lowest, rows);
     }
     return flops;
   }
 
  private:
+  // The layer at which the way back ends.
+  std::size_t LowestTrained(bool wants_dx) const {
+    std::size_t lowest = 0;
+    while (!wants_dx && lowest < layers_.size() && !layers_[lowest]->IsTrained()) {
+      ++lowest;
+    }
+    return lowest;
+  }
+
   Layers layers_;
 };
 
@@ -99,7 +106,9 @@ class Residual final : public Layer {
     inner_->UpdateStatistics(divisor, gradient, parameters);
   }
 
-  double ForwardFlops() const override { return inner_->ForwardFlops(); }
+  double StepFlops(bool wants_dx, std::size_t& rows) const override {
+    return inner_->StepFlops(wants_dx, rows);
+  }
 
  private:
   std::unique_ptr<Layer> inner_;

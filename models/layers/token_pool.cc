@@ -39,6 +39,11 @@ class TokenPoolLayer final : public Layer {
     return dx_.AsMatrix();
   }
 
+  double StepFlops(bool /*wants_dx*/, std::size_t& rows) const override {
+    rows = 1;
+    return 0;
+  }
+
  private:
   TokenPoolKind kind_;
   std::vector<std::uint32_t> firsts_;
