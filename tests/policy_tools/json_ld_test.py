@@ -11,6 +11,7 @@ import sys
 
 try:
     import rdflib
+    import rdflib.collection
 except ImportError as missing:
     print(f"skipped: python has no {missing.name}")
     sys.exit(77)
