@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <string>
 
+#include "base/status.h"
 #include "policy/reason.h"
 
 namespace domicile::audit {
 
 DecisionRecord RecordOf(const policy::Decision& decision, const PolicyDigests& policies) {
+  DOMICILE_CHECK(!decision.simulated);  // a dry run never enters a log as a decision
   DecisionRecord record{.result = std::string(policy::Code(decision.result)),
                         .reasons = {},
                         .rules = {},

@@ -6,7 +6,8 @@
 
 namespace domicile::audit {
 
-// Codes and rule ids only: places and explanations stay out of the log. Pure.
+// Codes and rule ids only: places and explanations stay out of the log. A simulated decision is
+// none: recording one aborts. Pure.
 DecisionRecord RecordOf(const policy::Decision& decision, const PolicyDigests& policies);
 
 }  // namespace domicile::audit

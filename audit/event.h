@@ -79,6 +79,8 @@ enum class EventType : std::uint16_t {
   kModelSent = 63,
   kModelReleased = 64,
   kModelReleaseDenied = 65,
+  kViewAllowed = 66,
+  kViewDenied = 67,
 
   // Peers and logs.
   kPeerConnected = 80,

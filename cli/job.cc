@@ -155,6 +155,13 @@ void PrintMetrics(const v1::RoundMetrics& metrics, std::ostream& out) {
   out << "\n";
 }
 
+void PrintWithheld(std::uint32_t reason, std::ostream& out) {
+  if (reason != 0) {
+    out << "metrics are withheld: " << ReasonCode(reason)
+        << ", the policy of a contributing site keeps them from you\n";
+  }
+}
+
 void PrintSites(const google::protobuf::RepeatedPtrField<v1::SiteState>& sites, std::ostream& out) {
   for (const v1::SiteState& site : sites) {
     out << "  " << std::left << std::setw(20) << site.site() << std::setw(8) << site.jurisdiction()
@@ -243,6 +250,7 @@ void AddShow(CLI::App& job, Context& context) {
       for (const v1::RoundMetrics& metrics : response.metrics()) {
         PrintMetrics(metrics, context.out);
       }
+      PrintWithheld(response.metrics_withheld(), context.out);
       return Exit::kDone;
     }
     Json facts = SummaryFacts(response.summary());
@@ -260,6 +268,9 @@ void AddShow(CLI::App& job, Context& context) {
       rounds.push_back(MetricsFacts(metrics));
     }
     facts.Set("metrics", Json(std::move(rounds)));
+    if (response.metrics_withheld() != 0) {
+      facts.Set("metrics_withheld", ReasonCode(response.metrics_withheld()));
+    }
     PrintFacts(context, facts);
     return Exit::kDone;
   });
@@ -274,8 +285,10 @@ void AddWatch(CLI::App& job, Context& context) {
   OnRun(*command, context, [options, &context]() -> StatusOr<Exit> {
     ASSIGN_OR_RETURN(const auto client, ConnectAsOperator(options->connect, context.clock));
     v1::JobSummary last;
+    std::uint32_t withheld = 0;
     const auto on_event = [&](const v1::WatchJobResponse& event) {
       last = event.summary();
+      withheld = event.metrics_withheld();
       if (options->json) {
         Json facts = SummaryFacts(event.summary());
         facts.Set("time", event.time());
@@ -293,6 +306,7 @@ void AddWatch(CLI::App& job, Context& context) {
                                      {.timeout = std::chrono::hours(24 * 30), .stop = {}}));
     if (!options->json) {
       PrintSummary(last, context.out);
+      PrintWithheld(withheld, context.out);
     }
     return last.state() == v1::JOB_STATE_DONE ? Exit::kDone : Exit::kNotSo;
   });

@@ -10,6 +10,7 @@
 #include "base/toml.h"
 #include "cli/command.h"
 #include "cli/policy_export.h"
+#include "crypto/sha256.h"
 #include "policy/engine/explain.h"
 #include "policy/engine/request.h"
 #include "policy/language/parse.h"
@@ -130,6 +131,7 @@ StatusOr<Question> ReadQuestion(const std::string& path) {
   const std::string facts_path = ResolveBeside(path, facts);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(facts_path, kLargestFile));
   ASSIGN_OR_RETURN(question.facts, policy::ParseFacts(text, facts_path));
+  question.facts.digest = PrintHex(crypto::Sha256(AsBytes(text)));
   return question;
 }
 
@@ -138,7 +140,7 @@ StatusOr<Exit> Explain(const ExplainOptions& options, Context& context) {
   ASSIGN_OR_RETURN(const Question question, ReadQuestion(options.request));
   const policy::Effective effective =
       policy::Meet(question.federation, question.aggregator, site, question.facts);
-  const policy::Decision decision = policy::Decide(effective, question.transfer);
+  const policy::Decision decision = policy::Simulate(effective, question.transfer);
   if (options.json) {
     PrintFacts(context, policy::ExplainJson(decision, question.transfer));
   } else {

@@ -85,7 +85,9 @@ TEST_CASE("policy explain: allow is done, deny is not so, and both say why") {
       {"policy", "explain", kHeart + "site.budapest.policy.toml", "--request", request}, kNow);
   CAPTURE(allowed.err);
   CHECK(allowed.exit == 0);
-  CHECK(allowed.out.starts_with("allow\n"));
+  // A dry run cannot be taken for a decision.
+  CHECK(allowed.out.starts_with("SIMULATED: "));
+  CHECK(allowed.out.find("\nallow\n") != std::string::npos);
   CHECK(allowed.out.find("site.budapest.policy.toml:") != std::string::npos);
   CHECK(allowed.out.find("obligations: clip to L2 norm 4") != std::string::npos);
 
@@ -99,6 +101,7 @@ TEST_CASE("policy explain: allow is done, deny is not so, and both say why") {
   const auto facts = ParseJson(json.out);
   REQUIRE(facts.ok());
   CHECK(*facts->Find("result")->TryString() == "deny");
+  CHECK(*facts->Find("event")->TryString() == "decision.simulated");
 }
 
 TEST_CASE("policy explain: a request that cannot be read is bad input, not a denial") {

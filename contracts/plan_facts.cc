@@ -131,18 +131,43 @@ std::uint64_t ScalarMetrics(PhaseKind phase) {
   return 0;
 }
 
+policy::RetentionPromise PromiseOf(const policy::Policy& aggregator) {
+  return {.audit = aggregator.retention.audit_min,
+          .update = aggregator.retention.update_max,
+          .model_review = aggregator.retention.model_review};
+}
+
+std::optional<std::chrono::milliseconds> SkewOf(std::uint64_t sent_unix_ms, WallTime now) {
+  // A time beyond the year 5000 is none, and would not fit.
+  constexpr std::uint64_t kLatest = 100'000'000'000'000;
+  if (sent_unix_ms == 0 || sent_unix_ms > kLatest) {
+    return std::nullopt;
+  }
+  return std::chrono::milliseconds(sent_unix_ms) - std::chrono::milliseconds(UnixMilliseconds(now));
+}
+
+std::uint64_t UnixMilliseconds(WallTime now) {
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(now).time_since_epoch().count();
+  return since < 0 ? 0 : static_cast<std::uint64_t>(since);
+}
+
 policy::Party PartyOf(const RosterEntry& entry) {
+  const bool has_place =
+      entry.role == crypto::Role::kSite || entry.role == crypto::Role::kAggregator;
   return {.role = RoleOf(entry.role),
           .id = entry.name,
           .organisation = entry.organisation,
           .jurisdiction = entry.jurisdiction,
-          .control = entry.control_jurisdictions};
+          .control = entry.control_jurisdictions,
+          .evidence = has_place ? policy::LocationEvidence::kCertificate
+                                : policy::LocationEvidence::kDeclared};
 }
 
 policy::Party OperatorParty(std::string_view name, const RosterEntry& aggregator) {
   policy::Party party = PartyOf(aggregator);
   party.role = policy::PartyRole::kOperator;
   party.id = name;
+  party.evidence = policy::LocationEvidence::kDeclared;
   return party;
 }
 

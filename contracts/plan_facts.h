@@ -1,13 +1,18 @@
 // A plan in the words of the policy engine: what both gates tell `policy::Decide` about a job.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "contracts/plan.h"
 #include "contracts/roster.h"
 #include "policy/engine/transfer.h"
+#include "policy/language/policy.h"
 
 namespace domicile::contracts {
 
@@ -27,7 +32,18 @@ std::vector<policy::UpdateKind> AllKindsOf(const Plan& plan);
 // How many scalar metrics an update of this phase holds (histogram bins are none).
 std::uint64_t ScalarMetrics(PhaseKind phase);
 
-// A party of a transfer, from its roster entry.
+// What an aggregator promises about what it is given: what its policy asks of everyone, itself
+// first.
+policy::RetentionPromise PromiseOf(const policy::Policy& aggregator);
+
+// How far another's clock is off this one's, from what it said (Hello, Welcome). Empty if it said
+// nothing that can be a time.
+std::optional<std::chrono::milliseconds> SkewOf(std::uint64_t sent_unix_ms, WallTime now);
+// This clock in the same words.
+std::uint64_t UnixMilliseconds(WallTime now);
+
+// A party of a transfer, from its roster entry. The place of a site or an aggregator is proved by
+// its certificate, which is refused if it differs.
 policy::Party PartyOf(const RosterEntry& entry);
 
 // The parties a plan's `recipients` stand for: `sites` is every site of the roster, `operator`
@@ -37,6 +53,7 @@ std::vector<policy::Party> RecipientsOf(const Plan& plan, const Roster& roster,
                                         const RosterEntry& aggregator);
 
 // An operator works in the aggregator's office: its place and control are those of the aggregator.
+// No certificate says so: it is declared.
 policy::Party OperatorParty(std::string_view name, const RosterEntry& aggregator);
 
 }  // namespace domicile::contracts

@@ -16,15 +16,15 @@ constexpr std::uint64_t kLargestModel = std::uint64_t{1} << 36U;
 
 }  // namespace
 
-std::uint32_t Coordinator::Organisations(std::span<const Contributor> contributors) const {
-  std::set<std::string> organisations;
+Contributors Coordinator::InRoster(std::span<const Contributor> contributors) const {
+  Contributors counted;
   for (const Contributor& contributor : contributors) {
     if (const contracts::RosterEntry* entry =
             identity_.roster.Find(crypto::Role::kSite, contributor.site.text())) {
-      organisations.insert(entry->organisation);
+      counted.push_back({.site = entry->name, .organisation = entry->organisation});
     }
   }
-  return static_cast<std::uint32_t>(organisations.size());
+  return counted;
 }
 
 void Coordinator::Commit(Job& job, const CommitPhase& action) {
@@ -59,15 +59,14 @@ void Coordinator::Commit(Job& job, const CommitPhase& action) {
 
 StatusOr<std::variant<PhaseResult, policy::Reason>> Coordinator::MakeResult(
     Job& job, const CommitPhase& action) {
-  const std::uint32_t organisations = Organisations(action.contributors);
+  const Contributors counted = InRoster(action.contributors);
   for (const Contributor& contributor : action.contributors) {
     const auto known = known_.find(contributor.site);
     if (known == known_.end()) {
       return policy::Reason::kNotInRoster;
     }
-    const Decided decided =
-        DecideRelease(known->second.policy, *job.plan, BorderOf(known->second.entry), organisations,
-                      clock_.Now());
+    const Decided decided = DecideRelease(known->second.policy, *job.plan, BorderOf(known->second),
+                                          counted, clock_.Now());
     if (!decided.Allowed()) {
       return decided.decision.Why();
     }
@@ -113,7 +112,7 @@ Status Coordinator::StoreResult(Job& job, const CommitPhase& action, PhaseResult
       [&]() REQUIRES(mutex_) {
         job.model = model;
         job.contributors.insert(sites.begin(), sites.end());
-        job.last_organisations = Organisations(action.contributors);
+        job.last_contributors = InRoster(action.contributors);
         job.metrics.push_back({.key = action.key, .metrics = result.metrics});
         job.commits[{row.round, row.phase}] = row;
         job.sum.reset();

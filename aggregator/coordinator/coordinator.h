@@ -105,10 +105,12 @@ class Coordinator {
   StatusOr<JobView> Submit(std::string_view operator_name, std::string_view job_file,
                            std::string_view file_name);
   std::vector<JobView> List();
-  StatusOr<JobView> Show(const JobId& job);  // kNotFound
-  // The job as soon as its `change` differs from `seen`, or after `timeout`. kNotFound.
-  StatusOr<JobView> WaitForChange(const JobId& job, std::uint64_t seen,
-                                  std::chrono::milliseconds timeout);
+  // What a person sees of a job. Its metrics are there only if every contributor's policy shows
+  // them to this person: decided, and logged before they are shown. kNotFound.
+  StatusOr<JobView> Show(std::string_view operator_name, const JobId& job);
+  // The same, as soon as `change` differs from `seen`, or after `timeout`.
+  StatusOr<JobView> WaitForChange(std::string_view operator_name, const JobId& job,
+                                  std::uint64_t seen, std::chrono::milliseconds timeout);
   Status Cancel(std::string_view operator_name, const JobId& job);
   struct ReleasedModel {
     ModelRow model;
@@ -144,6 +146,8 @@ class Coordinator {
     SiteRow row;
     SitePolicy policy;
     contracts::RosterEntry entry;
+    // Of its clock, when it last connected to this start of the aggregator.
+    std::optional<std::chrono::milliseconds> clock_skew;
   };
 
   Coordinator(CoordinatorOptions options, contracts::Identity identity, PolicyFiles policies,
@@ -193,7 +197,8 @@ class Coordinator {
                                                                  const CommitPhase& action)
       REQUIRES(mutex_);
   Status StoreResult(Job& job, const CommitPhase& action, PhaseResult result) REQUIRES(mutex_);
-  std::uint32_t Organisations(std::span<const Contributor> contributors) const REQUIRES(mutex_);
+  // The same sites with the organisations of the roster; one that is not in it does not count.
+  Contributors InRoster(std::span<const Contributor> contributors) const REQUIRES(mutex_);
 
   // ingress.cc
   // Whether the site's own log says, over its own log key and under its own name and place, that
@@ -228,11 +233,17 @@ class Coordinator {
   // A greeting that was refused, as LogRefused: a member that insists cannot fill the disk.
   void LogRefusedGreeting(const std::string& party, policy::Reason reason) REQUIRES(mutex_);
   void PushCommits(Job& job, Session& session, std::optional<PhaseKey> only) REQUIRES(mutex_);
-  Border BorderOf(const contracts::RosterEntry& site) const;
+  Border BorderOf(const KnownSite& site) const;
   Status AppendLeaf(const StatusOr<audit::Event>& event) REQUIRES(mutex_);
   // Every contributor's word on a model going to `recipient`: empty if all allow.
   std::optional<Decided> FirstDenial(const Job& job, const policy::Party& recipient,
                                      std::set<std::string>* rules) REQUIRES(mutex_);
+  // views.cc
+  std::pair<policy::Reason, audit::DecisionRecord> DecideViewOf(const Job& job,
+                                                                const policy::Party& person)
+      REQUIRES(mutex_);
+  // Takes the metrics out of a view that a contributor's policy keeps from the person.
+  Status DecideMetrics(std::string_view operator_name, Job& job, JobView& view) REQUIRES(mutex_);
 
   Job* FindJob(const JobId& job) REQUIRES(mutex_);
   Session* FindSession(const SiteId& site) REQUIRES(mutex_);

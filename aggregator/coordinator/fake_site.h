@@ -24,6 +24,7 @@
 #include "base/random.h"
 #include "base/sqlite.h"
 #include "contracts/identity.h"
+#include "contracts/plan_facts.h"
 
 namespace domicile::aggregator {
 
@@ -134,6 +135,7 @@ struct FakeSite {
       : identity(std::move(loaded)),
         id(SiteId::Parse(identity.Name().name).value()),
         statement(std::move(policy_statement)),
+        time(clock),
         db(Database::Open(":memory:", Database::Mode::kCreate).value()) {
     const std::array<std::string_view, 1> tables = {audit::kLogTables};
     REQUIRE(db.Migrate(1, tables).ok());
@@ -146,12 +148,14 @@ struct FakeSite {
     hello.datasets = {DatasetAlias::Parse("heart").value()};
     hello.policy_statement = statement;
     hello.own_head = log->Head().value().note;
+    hello.sent_unix_ms = contracts::UnixMilliseconds(time.Now());
     return hello;
   }
 
   contracts::Identity identity;
   SiteId id;
   std::string statement;
+  const Clock& time;
   Database db;
   std::optional<audit::Log> log;
   std::shared_ptr<FakePort> port = std::make_shared<FakePort>();

@@ -1,6 +1,9 @@
 #include "aggregator/coordinator/gate.h"
 
 #include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "audit/decision_record.h"
 #include "base/file.h"
@@ -28,11 +31,25 @@ policy::Transfer Describe(policy::DecisionPoint point, const contracts::Plan& pl
   transfer.purpose = contracts::PurposeOf(plan);
   transfer.plan = contracts::FactsOf(plan);
   transfer.recipients = contracts::RecipientsOf(plan, border.roster, border.aggregator);
+  // An update is read as numbers on a declared grid, or refused: there is no other form of output.
+  transfer.outputs = std::set<policy::Output>{};
+  transfer.plan_digest = contracts::PlanDigest(plan);
+  transfer.clock_skew = border.clock_skew;
   transfer.now = now;
   return transfer;
 }
 
-Decided Ask(const SitePolicy& policy, const policy::Transfer& transfer) {
+void SetContributors(const Contributors& contributors, policy::Transfer& transfer) {
+  std::set<std::string_view> organisations;
+  for (const policy::Contributor& contributor : contributors) {
+    organisations.insert(contributor.organisation);
+  }
+  transfer.contributors = static_cast<std::uint32_t>(organisations.size());
+  transfer.contributor_sites = contributors;
+}
+
+Decided Ask(const SitePolicy& policy, policy::Transfer transfer) {
+  transfer.retention = policy.promise;
   Decided decided{.decision = policy::Decide(policy.effective, transfer), .record = {}};
   decided.record = audit::RecordOf(decided.decision, policy.digests);
   return decided;
@@ -51,6 +68,7 @@ StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::str
   ASSIGN_OR_RETURN(files.aggregator, policy::ParsePolicy(files.aggregator_text, aggregator,
                                                          policy::PolicySource::kAggregator));
   ASSIGN_OR_RETURN(files.facts, policy::ParseFacts(files.facts_text, facts));
+  files.facts.digest = PrintHex(DigestOf(files.facts_text));
   return files;
 }
 
@@ -64,13 +82,24 @@ StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view st
   }
   SitePolicy policy{
       .effective = policy::Meet(files.federation, files.aggregator, parsed, files.facts),
-      .digests = {}};
+      .digests = {},
+      .promise = contracts::PromiseOf(files.aggregator)};
   policy.digests = {.effective = DigestOf(policy.effective.Text()),
                     .federation = DigestOf(files.federation_text),
                     .aggregator = DigestOf(files.aggregator_text),
                     .site = DigestOf(statement),
                     .facts = DigestOf(files.facts_text)};
   return policy;
+}
+
+Decided DecideEnrolment(const SitePolicy& policy, const Border& border, WallTime now) {
+  policy::Transfer transfer;
+  transfer.point = policy::DecisionPoint::kEnrolment;
+  transfer.from = contracts::PartyOf(border.site);
+  transfer.to = contracts::PartyOf(border.aggregator);
+  transfer.clock_skew = border.clock_skew;
+  transfer.now = now;
+  return Ask(policy, std::move(transfer));
 }
 
 Decided DecideIngress(const SitePolicy& policy, const contracts::Plan& plan,
@@ -81,19 +110,20 @@ Decided DecideIngress(const SitePolicy& policy, const contracts::Plan& plan,
   transfer.bytes = bytes;
   transfer.numbers = numbers;
   transfer.metrics = contracts::ScalarMetrics(phase);
-  return Ask(policy, transfer);
+  return Ask(policy, std::move(transfer));
 }
 
 Decided DecideRelease(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
-                      std::uint32_t contributors, WallTime now) {
+                      const Contributors& contributors, WallTime now) {
   policy::Transfer transfer = Describe(policy::DecisionPoint::kAggregateRelease, plan, border, now);
   transfer.kinds = {policy::UpdateKind::kModelFinal};
-  transfer.contributors = contributors;
-  return Ask(policy, transfer);
+  SetContributors(contributors, transfer);
+  return Ask(policy, std::move(transfer));
 }
 
 Decided DecideModelTo(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
-                      const policy::Party& recipient, std::uint32_t contributors, WallTime now) {
+                      const policy::Party& recipient, const Contributors& contributors,
+                      WallTime now) {
   const bool to_site = recipient.role == policy::PartyRole::kSite;
   policy::Transfer transfer = Describe(
       to_site ? policy::DecisionPoint::kModelToSite : policy::DecisionPoint::kModelDownload, plan,
@@ -101,8 +131,20 @@ Decided DecideModelTo(const SitePolicy& policy, const contracts::Plan& plan, con
   transfer.via = transfer.to;
   transfer.to = recipient;
   transfer.kinds = {policy::UpdateKind::kModelFinal};
-  transfer.contributors = contributors;
-  return Ask(policy, transfer);
+  SetContributors(contributors, transfer);
+  return Ask(policy, std::move(transfer));
+}
+
+Decided DecideView(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                   const policy::Party& person, const Contributors& contributors, WallTime now) {
+  policy::Transfer transfer = Describe(policy::DecisionPoint::kView, plan, border, now);
+  transfer.via = transfer.to;
+  transfer.to = person;
+  transfer.kinds = {policy::UpdateKind::kMetricsAggregate};
+  // Whatever the aggregator itself can see: what is shown is a sum over the contributors.
+  transfer.view = policy::View::kAggregateOnly;
+  SetContributors(contributors, transfer);
+  return Ask(policy, std::move(transfer));
 }
 
 }  // namespace domicile::aggregator

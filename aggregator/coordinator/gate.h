@@ -2,7 +2,9 @@
 // and the decisions about them. Values in, values out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +42,7 @@ StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::str
 struct SitePolicy {
   policy::Effective effective;
   audit::PolicyDigests digests;
+  policy::RetentionPromise promise;  // of this aggregator, by its policy
 };
 
 // Errors: kInvalidArgument, a statement that cannot be read; kPermissionDenied, one that speaks for
@@ -59,19 +62,31 @@ struct Border {
   contracts::RosterEntry site;        // whose records are behind it
   contracts::RosterEntry aggregator;  // this aggregator
   contracts::Roster roster;
+  std::optional<std::chrono::milliseconds> clock_skew;  // of the site, when it connected
 };
+
+// This site has just connected: may it and this aggregator work together at all?
+Decided DecideEnrolment(const SitePolicy& policy, const Border& border, WallTime now);
 
 // An update of `bytes` and `numbers` has arrived.
 Decided DecideIngress(const SitePolicy& policy, const contracts::Plan& plan,
                       contracts::PhaseKind phase, const Border& border, std::uint64_t bytes,
                       std::uint64_t numbers, WallTime now);
 
-// A sum of so many contributors becomes a model (or metrics).
+// Who is behind a sum, one entry a site.
+using Contributors = std::vector<policy::Contributor>;
+
+// A sum of these contributors becomes a model (or metrics).
 Decided DecideRelease(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
-                      std::uint32_t contributors, WallTime now);
+                      const Contributors& contributors, WallTime now);
 
 // A model that holds this site's contribution goes to a site, or to a person.
 Decided DecideModelTo(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
-                      const policy::Party& recipient, std::uint32_t contributors, WallTime now);
+                      const policy::Party& recipient, const Contributors& contributors,
+                      WallTime now);
+
+// A person looks at sums that this site's metrics are in.
+Decided DecideView(const SitePolicy& policy, const contracts::Plan& plan, const Border& border,
+                   const policy::Party& person, const Contributors& contributors, WallTime now);
 
 }  // namespace domicile::aggregator

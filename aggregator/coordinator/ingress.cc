@@ -181,9 +181,8 @@ std::variant<UpdateReceipt, Refusal> Coordinator::Accept(Job& job, const SiteId&
                                                          const CheckedUpdate& checked,
                                                          std::uint64_t update_bytes) {
   const KnownSite& known = known_.at(site);
-  const Decided decided =
-      DecideIngress(known.policy, *job.plan, head.key.phase, BorderOf(known.entry), update_bytes,
-                    checked.numbers, clock_.Now());
+  const Decided decided = DecideIngress(known.policy, *job.plan, head.key.phase, BorderOf(known),
+                                        update_bytes, checked.numbers, clock_.Now());
   if (!decided.Allowed()) {
     LogRefused(site, head, update_bytes, decided.decision.Why(), &decided.record);
     return RefuseWith(decided.decision.Why(), head.job);

@@ -9,9 +9,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "aggregator/coordinator/gate.h"
 #include "aggregator/coordinator/messages.h"
 #include "aggregator/coordinator/phase_sum.h"
 #include "aggregator/coordinator/store.h"
@@ -51,9 +53,11 @@ struct Job {
 
   JobState state;
   ModelRow model;  // that participants of the current phase start from
-  // Sites whose records are behind `model`, and how many organisations the last commit had.
+  // Sites whose records are behind `model`, and who was behind the last commit.
   std::set<SiteId> contributors;
-  std::uint32_t last_organisations = 0;
+  Contributors last_contributors;
+  // Of each person, how many of `metrics` they may see or not see, as logged.
+  std::map<std::string, std::pair<std::size_t, policy::Reason>> viewed;
 
   std::optional<PhaseSum> sum;  // of the open phase
   std::uint64_t opened_leaf = 0;

@@ -27,6 +27,7 @@ struct SiteHello {
   std::string policy_statement;
   std::string own_head;              // note
   std::string last_aggregator_head;  // note; empty at first
+  std::uint64_t sent_unix_ms = 0;    // the site's clock; 0: unknown
 };
 
 struct OfferReply {
@@ -66,6 +67,7 @@ struct Welcome {
   std::vector<Digest> consistency;
   std::uint64_t witnessed_size = 0;
   Digest witnessed_root;
+  std::uint64_t sent_unix_ms = 0;  // this aggregator's clock
 };
 
 struct OfferMessage {
@@ -160,8 +162,10 @@ struct JobView {
   std::optional<PhaseKey> phase;  // the current one
   Epoch epoch;
   std::vector<SiteView> sites;
-  std::vector<MetricsView> metrics;  // of every committed phase, in order
-  std::uint64_t change = 0;          // grows with every change; what Watch waits for
+  std::vector<MetricsView> metrics;  // of every committed phase, in order; or none, because
+  policy::Reason metrics_withheld =
+      policy::Reason::kNone;  // a contributor keeps them from this one
+  std::uint64_t change = 0;   // grows with every change; what Watch waits for
 };
 
 }  // namespace domicile::aggregator

@@ -79,15 +79,17 @@ std::vector<JobView> Coordinator::List() {
   views.reserve(job_order_.size());
   for (const JobId& id : job_order_) {
     views.push_back(jobs_.at(id)->View());
+    views.back().metrics.clear();  // shown one job at a time, where it is decided
   }
   return views;
 }
 
-StatusOr<JobView> Coordinator::Show(const JobId& id) {
-  return WaitForChange(id, 0, std::chrono::milliseconds(0));
+StatusOr<JobView> Coordinator::Show(std::string_view operator_name, const JobId& id) {
+  return WaitForChange(operator_name, id, 0, std::chrono::milliseconds(0));
 }
 
-StatusOr<JobView> Coordinator::WaitForChange(const JobId& id, std::uint64_t seen,
+StatusOr<JobView> Coordinator::WaitForChange(std::string_view operator_name, const JobId& id,
+                                             std::uint64_t seen,
                                              std::chrono::milliseconds timeout) {
   const MutexLock lock(mutex_);
   Job* job = FindJob(id);
@@ -96,6 +98,11 @@ StatusOr<JobView> Coordinator::WaitForChange(const JobId& id, std::uint64_t seen
   }
   changed_.wait_for(mutex_, timeout, [job, seen] { return job->change != seen; });
   JobView view = job->View();
+  if (view.change != seen) {
+    RETURN_IF_ERROR(DecideMetrics(operator_name, *job, view));
+  } else {
+    view.metrics.clear();  // nothing that has not been told
+  }
   for (SiteView& site : view.sites) {
     if (const auto known = known_.find(site.site); known != known_.end()) {
       site.jurisdiction = known->second.entry.jurisdiction;

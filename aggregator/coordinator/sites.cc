@@ -137,6 +137,17 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
     LogRefusedGreeting(PartyName(*site), reason);
     return Refuse(reason);
   }
+  const KnownSite known{.row = {.instance = hello.instance, .statement = hello.policy_statement},
+                        .policy = *std::move(policy),
+                        .entry = entry,
+                        .clock_skew = contracts::SkewOf(hello.sent_unix_ms, clock_.Now())};
+  if (const Decided decided = DecideEnrolment(known.policy, BorderOf(known), clock_.Now());
+      !decided.Allowed()) {
+    LogWarning("site `" + site->text() +
+               "` may not work with this aggregator: " + decided.decision.findings.front().what);
+    LogRefusedGreeting(PartyName(*site), decided.decision.Why());
+    return Refuse(decided.decision.Why());
+  }
   if (std::optional<Refusal> refusal = CheckGreeting(*site, entry, hello)) {
     if (refusal->reason == Reason::kLogHead) {
       LogRefusedGreeting(PartyName(*site), refusal->reason);  // the others have logged themselves
@@ -151,7 +162,8 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
                   .head = {},
                   .consistency = {},
                   .witnessed_size = 0,
-                  .witnessed_root = {}};
+                  .witnessed_root = {},
+                  .sent_unix_ms = contracts::UnixMilliseconds(clock_.Now())};
   std::uint64_t head_size = 0;
   if (std::optional<Refusal> refusal = Greet(peer, entry, *site, hello, welcome, head_size)) {
     return *refusal;
@@ -161,10 +173,7 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
     Leave(*site);
     old->End(Refuse(Reason::kSuperseded));
   }
-  known_.insert_or_assign(
-      *site, KnownSite{.row = {.instance = hello.instance, .statement = hello.policy_statement},
-                       .policy = *std::move(policy),
-                       .entry = entry});
+  known_.insert_or_assign(*site, known);
   sessions_.insert_or_assign(*site,
                              Session{.port = std::move(port),
                                      .entry = entry,
@@ -432,8 +441,8 @@ std::optional<Decided> Coordinator::FirstDenial(const Job& job, const policy::Pa
     if (recipient.role == policy::PartyRole::kSite && recipient.id == contributor.text()) {
       continue;  // its own contribution coming home
     }
-    Decided decided = DecideModelTo(known->second.policy, *job.plan, BorderOf(known->second.entry),
-                                    recipient, job.last_organisations, clock_.Now());
+    Decided decided = DecideModelTo(known->second.policy, *job.plan, BorderOf(known->second),
+                                    recipient, job.last_contributors, clock_.Now());
     if (!decided.Allowed()) {
       return decided;
     }
@@ -442,8 +451,11 @@ std::optional<Decided> Coordinator::FirstDenial(const Job& job, const policy::Pa
   return std::nullopt;
 }
 
-Border Coordinator::BorderOf(const contracts::RosterEntry& site) const {
-  return {.site = site, .aggregator = identity_.entry, .roster = identity_.roster};
+Border Coordinator::BorderOf(const KnownSite& site) const {
+  return {.site = site.entry,
+          .aggregator = identity_.entry,
+          .roster = identity_.roster,
+          .clock_skew = site.clock_skew};
 }
 
 Status Coordinator::AppendLeaf(const StatusOr<audit::Event>& event) {

@@ -129,7 +129,7 @@ Status Coordinator::RestoreJob(const JobRow& row) {
       for (const Contributor& contributor : committed->contributors) {
         job->contributors.insert(contributor.site);
       }
-      job->last_organisations = Organisations(committed->contributors);
+      job->last_contributors = InRoster(committed->contributors);
     }
   }
   ASSIGN_OR_RETURN(const std::optional<ModelRow> first, store_.ModelAfter(row.job, 0));

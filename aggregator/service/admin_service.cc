@@ -33,10 +33,10 @@ StatusOr<v1::ListJobsResponse> AdminService::ListJobs(const crypto::PeerIdentity
   return response;
 }
 
-StatusOr<v1::ShowJobResponse> AdminService::ShowJob(const crypto::PeerIdentity& /*caller*/,
+StatusOr<v1::ShowJobResponse> AdminService::ShowJob(const crypto::PeerIdentity& caller,
                                                     const v1::ShowJobRequest& request) {
   ASSIGN_OR_RETURN(const JobId job, JobId::Parse(request.job()));
-  ASSIGN_OR_RETURN(const JobView view, coordinator_.Show(job));
+  ASSIGN_OR_RETURN(const JobView view, coordinator_.Show(caller.spiffe.name, job));
   v1::ShowJobResponse response;
   *response.mutable_summary() = SummaryOf(view);
   response.set_plan(view.plan);
@@ -46,6 +46,7 @@ StatusOr<v1::ShowJobResponse> AdminService::ShowJob(const crypto::PeerIdentity& 
   for (const MetricsView& metrics : view.metrics) {
     *response.add_metrics() = ToWire(metrics);
   }
+  response.set_metrics_withheld(static_cast<std::uint32_t>(view.metrics_withheld));
   return response;
 }
 
@@ -64,18 +65,20 @@ v1::WatchJobResponse AdminService::EventOf(const JobView& view) const {
     *event.mutable_epoch() = ToWire(view.epoch);
   }
   AddSites(view, event.mutable_sites());
+  event.set_metrics_withheld(static_cast<std::uint32_t>(view.metrics_withheld));
   return event;
 }
 
 // One event for each committed phase that has not been told, then one for how things stand.
-Status AdminService::WatchJob(const crypto::PeerIdentity& /*caller*/,
+Status AdminService::WatchJob(const crypto::PeerIdentity& caller,
                               const v1::WatchJobRequest& request, wire::WatchSink& sink) {
   ASSIGN_OR_RETURN(const JobId job, JobId::Parse(request.job()));
   std::uint64_t seen = 0;
   std::size_t told_metrics = 0;
   while (!sink.IsGone()) {
-    ASSIGN_OR_RETURN(const JobView view,
-                     coordinator_.WaitForChange(job, seen, std::chrono::milliseconds(500)));
+    ASSIGN_OR_RETURN(
+        const JobView view,
+        coordinator_.WaitForChange(caller.spiffe.name, job, seen, std::chrono::milliseconds(500)));
     if (view.change == seen) {
       continue;
     }

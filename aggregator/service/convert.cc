@@ -110,6 +110,7 @@ StatusOr<SiteHello> HelloFrom(const v1::Hello& hello) {
   parsed.policy_statement = hello.policy_statement();
   parsed.own_head = hello.own_head();
   parsed.last_aggregator_head = hello.last_aggregator_head();
+  parsed.sent_unix_ms = hello.sent_unix_ms();
   return parsed;
 }
 
@@ -198,6 +199,7 @@ v1::Receipt ToWire(const UpdateReceipt& receipt) {
 v1::Welcome ToWire(const Welcome& welcome) {
   v1::Welcome out;
   out.set_starts(welcome.starts);
+  out.set_sent_unix_ms(welcome.sent_unix_ms);
   out.set_federation_policy(welcome.federation_policy);
   out.set_aggregator_policy(welcome.aggregator_policy);
   out.set_legal_facts(welcome.legal_facts);

@@ -1,170 +1,27 @@
 #include "policy/engine/decide.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "policy/engine/fold.h"
 #include "policy/engine/internal/evaluation.h"
+#include "policy/engine/internal/standing.h"
 
 namespace domicile::policy {
-namespace internal {
-
-void Evaluation::Deny(Reason reason, const Origin& origin, std::string what, std::string remedy) {
-  if (!origin.policy.empty()) {
-    rules_.insert(origin);
-  }
-  findings_.push_back({reason, origin, std::move(what), std::move(remedy)});
-}
-
-bool Evaluation::IsSitePoint() const {
-  switch (transfer_.point) {
-    case DecisionPoint::kOffer:
-    case DecisionPoint::kDataOpen:
-    case DecisionPoint::kEgress:
-      return true;
-    case DecisionPoint::kNone:
-    case DecisionPoint::kIngress:
-    case DecisionPoint::kAggregateRelease:
-    case DecisionPoint::kModelToSite:
-    case DecisionPoint::kModelDownload:
-    case DecisionPoint::kView:
-    case DecisionPoint::kEnrolment:
-    case DecisionPoint::kParentSum:
-      return false;
-  }
-  return false;
-}
-
-bool Evaluation::IsContribution() const {
-  return IsSitePoint() || transfer_.point == DecisionPoint::kIngress;
-}
-
-bool Evaluation::IsModel() const {
-  return transfer_.point == DecisionPoint::kModelToSite ||
-         transfer_.point == DecisionPoint::kModelDownload;
-}
-
-}  // namespace internal
 
 namespace {
 
+using internal::Detail;
+using internal::Evaluation;
+
 constexpr std::uint64_t kRoundTo = 5;
 
-Decision DenyWith(Reason reason, const Origin& origin, std::string what, std::string remedy) {
+Decision DenyWith(Finding finding) {
   Decision decision;
-  decision.findings.push_back({reason, origin, std::move(what), std::move(remedy)});
-  if (!origin.policy.empty()) {
-    decision.rules.push_back(origin);
+  if (!finding.origin.policy.empty()) {
+    decision.rules.push_back(finding.origin);
   }
+  decision.findings.push_back(std::move(finding));
   return decision;
-}
-
-// Which roles may receive at a point.
-bool FitsPoint(DecisionPoint point, PartyRole role) {
-  switch (point) {
-    case DecisionPoint::kNone:
-      return false;
-    case DecisionPoint::kOffer:
-    case DecisionPoint::kDataOpen:
-    case DecisionPoint::kEgress:
-    case DecisionPoint::kIngress:
-    case DecisionPoint::kAggregateRelease:
-    case DecisionPoint::kEnrolment:
-    case DecisionPoint::kParentSum:
-      return role == PartyRole::kAggregator;
-    case DecisionPoint::kModelToSite:
-      return role == PartyRole::kSite;
-    case DecisionPoint::kModelDownload:
-      return role == PartyRole::kOperator || role == PartyRole::kSite;
-    case DecisionPoint::kView:
-      return role == PartyRole::kOperator || role == PartyRole::kAuditor;
-  }
-  return false;
-}
-
-bool NeedsVia(DecisionPoint point) {
-  return point == DecisionPoint::kModelToSite || point == DecisionPoint::kModelDownload ||
-         point == DecisionPoint::kView || point == DecisionPoint::kParentSum;
-}
-
-// What is wrong with the request itself; empty if nothing is.
-std::string FindMalformed(const Transfer& transfer) {
-  if (transfer.point == DecisionPoint::kNone) {
-    return "the decision point is not named";
-  }
-  if (transfer.dataset.IsNone()) {
-    return "the dataset is not named";
-  }
-  if (transfer.from.role != PartyRole::kSite) {
-    return "`from` must be the site whose records are behind it";
-  }
-  if (!FitsPoint(transfer.point, transfer.to.role)) {
-    return "the receiver's role does not fit the decision point";
-  }
-  if (NeedsVia(transfer.point) != transfer.via.has_value()) {
-    return "`via`, the aggregator that holds the bytes, must be named at this point and only there";
-  }
-  if (transfer.via && transfer.via->role != PartyRole::kAggregator) {
-    return "`via` must be an aggregator";
-  }
-  if (transfer.kinds.empty() || std::find(transfer.kinds.begin(), transfer.kinds.end(),
-                                          UpdateKind::kNone) != transfer.kinds.end()) {
-    return "the kinds of numbers are not named";
-  }
-  if (transfer.purpose == Purpose::kNone) {
-    return "the purpose is not named";
-  }
-  if (transfer.view == View::kNone) {
-    return "what the receiver can see is not named";
-  }
-  if (transfer.plan.weights == WeightRule::kUnset || transfer.plan.dp_mode == DpMode::kUnset ||
-      transfer.sandbox_network == SandboxNetwork::kUnset) {
-    return "a plan fact is not set";
-  }
-  return "";
-}
-
-// The first thing that denies whatever the rules say.
-std::optional<Decision> CheckStanding(const Effective& effective, const Transfer& transfer) {
-  const std::string malformed = FindMalformed(transfer);
-  if (!malformed.empty()) {
-    return DenyWith(Reason::kRuleInvalid, {}, malformed, "ask again with a complete request");
-  }
-  for (const Effective::Source& source : effective.Sources()) {
-    const Origin origin = {source.source, source.id, "[policy]", source.file, 0};
-    if (transfer.now >= source.expires) {
-      return DenyWith(Reason::kPolicyExpired, origin,
-                      "policy `" + source.id + "` expired at " + PrintTime(source.expires),
-                      "issue a new version of `" + source.id + "`");
-    }
-    if (transfer.now < source.not_before) {
-      return DenyWith(Reason::kPolicyNotYetValid, origin,
-                      "policy `" + source.id + "` holds from " + PrintTime(source.not_before),
-                      "wait, or check the clock");
-    }
-  }
-  for (const auto& clause : effective.SiteJurisdictions()) {
-    if (clause.value != transfer.from.jurisdiction) {
-      return DenyWith(Reason::kJurisdictionMismatch, clause.origin,
-                      "the site is at " + internal::ShowPlace(transfer.from.jurisdiction) +
-                          ", its policy says `" + clause.value + "`",
-                      "certificate, roster and site policy must name the same place");
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Decision> CheckDataset(const Transfer& transfer, const std::optional<Terms>& terms) {
-  const std::string name = "dataset `" + transfer.dataset.text() + "`";
-  if (!terms) {
-    return DenyWith(Reason::kDatasetUnknown, {}, "no site policy describes " + name,
-                    "describe it in the site policy");
-  }
-  if (!terms->no_rule.empty()) {
-    return DenyWith(Reason::kNoRuleMatched, *terms->no_rule.begin(), "no rule speaks for " + name,
-                    "add a [[rule]] for it to the site policy");
-  }
-  return std::nullopt;
 }
 
 // The weightiest reason first: what forbids, then what cannot be mended by a smaller request.
@@ -179,25 +36,6 @@ int Weight(Reason reason) {
   }
 }
 
-std::vector<Finding> FindMissingApprovals(const Terms& terms, const Transfer& transfer) {
-  std::vector<Finding> missing;
-  for (const auto& clause : terms.approvals) {
-    for (const auto& [role, count] : clause.value) {
-      std::uint32_t present = 0;
-      for (const PresentApproval& approval : transfer.approvals) {
-        present = approval.role == role ? std::max(present, approval.count) : present;
-      }
-      if (present < count) {
-        missing.push_back({Reason::kApprovalMissing, clause.origin,
-                           "approvals by `" + std::string(Code(role)) +
-                               "`: " + std::to_string(present) + " of " + std::to_string(count),
-                           "have the job approved by that role"});
-      }
-    }
-  }
-  return missing;
-}
-
 Obligations ObligationsOf(const Terms& terms, const Transfer& transfer) {
   Obligations obligations;
   const double clip = Least(terms.clip_l2).value_or(transfer.plan.clip_l2);
@@ -209,6 +47,10 @@ Obligations ObligationsOf(const Terms& terms, const Transfer& transfer) {
       std::min(transfer.plan.weights, Least(terms.weights).value_or(WeightRule::kEqual));
   obligations.round_to = obligations.weights == WeightRule::kExact ? 1 : kRoundTo;
   obligations.scale_bits = transfer.plan.scale_bits;
+  obligations.audit_min = Greatest(terms.audit_min);
+  obligations.update_max = Least(terms.update_max);
+  obligations.model_review = Least(terms.model_review);
+  obligations.on_withdrawal = Greatest(terms.on_withdrawal).value_or(ErasureRule::kUnset);
   return obligations;
 }
 
@@ -221,17 +63,121 @@ Origin PermittingRule(const Terms& terms) {
   return {};
 }
 
-void RunChecks(internal::Evaluation& evaluation) {
-  evaluation.CheckDenyRules();
-  evaluation.CheckReceiver();
-  evaluation.CheckRecipients();
-  evaluation.CheckContent();
-  evaluation.CheckBorders();
-  evaluation.CheckDocuments();
-  evaluation.CheckPayload();
-  evaluation.CheckPlan();
-  evaluation.CheckContributors();
-  evaluation.CheckSite();
+using Check = void (Evaluation::*)();
+
+// What is asked at every border of a dataset's numbers, in order of weight.
+constexpr Check kChecks[] = {
+    &Evaluation::CheckDenyRules, &Evaluation::CheckReceiver,   &Evaluation::CheckTransit,
+    &Evaluation::CheckEvidence,  &Evaluation::CheckRecipients, &Evaluation::CheckContent,
+    &Evaluation::CheckBorders,   &Evaluation::CheckDocuments,  &Evaluation::CheckPayload,
+    &Evaluation::CheckPlan,      &Evaluation::CheckPrivacy,    &Evaluation::CheckContributors,
+    &Evaluation::CheckSite,      &Evaluation::CheckPeer};
+
+// What is asked before there is a job.
+constexpr Check kEnrolmentChecks[] = {&Evaluation::CheckDenyRules, &Evaluation::CheckReceiver,
+                                      &Evaluation::CheckTransit, &Evaluation::CheckEvidence,
+                                      &Evaluation::CheckPeer};
+
+template <std::size_t N>
+void Run(const Check (&checks)[N], Evaluation& evaluation, Detail detail) {
+  for (const Check check : checks) {
+    (evaluation.*check)();
+    if (detail == Detail::kAnswer && evaluation.IsDenied()) {
+      return;
+    }
+  }
+}
+
+// The part of a decision that an evaluation found.
+Decision Gather(const Evaluation& evaluation) {
+  Decision decision;
+  decision.findings = evaluation.Findings();
+  std::stable_sort(
+      decision.findings.begin(), decision.findings.end(),
+      [](const Finding& a, const Finding& b) { return Weight(a.reason) < Weight(b.reason); });
+  decision.facts = evaluation.UsedFacts();
+  decision.crossings = evaluation.Crossings();
+  const std::set<Origin> rules = evaluation.Rules();
+  decision.rules.assign(rules.begin(), rules.end());
+  return decision;
+}
+
+void Permitted(const Terms& terms, Decision& decision) {
+  decision.result = Result::kAllow;
+  decision.findings = {{.reason = Reason::kPermitted,
+                        .origin = PermittingRule(terms),
+                        .what = "every rule allows it",
+                        .remedy = "",
+                        .hand = Hand::kNobody}};
+}
+
+Decision JudgeDataset(const Effective& effective, const Transfer& transfer, Detail detail) {
+  const std::shared_ptr<const ReadyTerms> ready = effective.Ready(transfer.dataset);
+  if (std::optional<Finding> denied = internal::FindUndescribed(transfer, ready.get())) {
+    return DenyWith(*std::move(denied));
+  }
+  Evaluation evaluation(effective, *ready, transfer, detail);
+  for (const std::string& conflict : ready->conflicts) {
+    evaluation.Deny(Reason::kPolicyUnsatisfiable, {}, conflict, "change one of the two");
+  }
+  Run(kChecks, evaluation, detail);
+  std::vector<Finding> missing;
+  if (!evaluation.IsDenied() && evaluation.IsSitePoint()) {
+    missing = evaluation.FindMissingApprovals();
+  }
+  if (detail == Detail::kAnswer) {
+    Decision answer;
+    answer.result = evaluation.IsDenied() ? Result::kDeny
+                    : missing.empty()     ? Result::kAllow
+                                          : Result::kHold;
+    return answer;
+  }
+  Decision decision = Gather(evaluation);
+  if (!missing.empty()) {
+    decision.result = Result::kHold;
+    decision.findings = std::move(missing);
+  } else if (!evaluation.IsDenied()) {
+    Permitted(ready->terms, decision);
+    decision.obligations = ObligationsOf(ready->terms, transfer);
+  }
+  return decision;
+}
+
+// Before there is a job: one dataset that the two may speak about is enough.
+Decision JudgeEnrolment(const Effective& effective, const Transfer& transfer, Detail detail) {
+  std::optional<Decision> first;
+  for (const DatasetAlias& alias : effective.Datasets()) {
+    const std::shared_ptr<const ReadyTerms> ready = effective.Ready(alias);
+    Evaluation evaluation(effective, *ready, transfer, detail);
+    if (!ready->terms.no_rule.empty()) {
+      evaluation.Deny(Reason::kNoRuleMatched, *ready->terms.no_rule.begin(),
+                      "no rule speaks for dataset `" + alias.text() + "`",
+                      "add a [[rule]] for it to the site policy");
+    }
+    Run(kEnrolmentChecks, evaluation, detail);
+    if (!evaluation.IsDenied()) {
+      Decision decision = Gather(evaluation);
+      Permitted(ready->terms, decision);
+      return decision;
+    }
+    if (!first) {
+      first = Gather(evaluation);
+    }
+  }
+  return first ? *std::move(first)
+               : DenyWith({.reason = Reason::kDatasetUnknown,
+                           .origin = {},
+                           .what = "the site describes no dataset",
+                           .remedy = "describe one in the site policy",
+                           .hand = Hand::kSite});
+}
+
+Decision Judge(const Effective& effective, const Transfer& transfer, Detail detail) {
+  if (std::optional<Finding> denied = internal::FindStanding(effective, transfer)) {
+    return DenyWith(*std::move(denied));
+  }
+  return transfer.point == DecisionPoint::kEnrolment ? JudgeEnrolment(effective, transfer, detail)
+                                                     : JudgeDataset(effective, transfer, detail);
 }
 
 }  // namespace
@@ -248,45 +194,40 @@ std::string_view Code(Result result) {
   return "deny";
 }
 
-Decision Decide(const Effective& effective, const Transfer& transfer) {
-  if (auto denied = CheckStanding(effective, transfer)) {
-    return *std::move(denied);
+std::string_view Code(Hand hand) {
+  switch (hand) {
+    case Hand::kNobody:
+      return "nobody";
+    case Hand::kSite:
+      return "site";
+    case Hand::kAggregator:
+      return "aggregator";
+    case Hand::kFederation:
+      return "federation";
+    case Hand::kJob:
+      return "job";
+    case Hand::kLaw:
+      return "law";
   }
-  const std::optional<Terms> terms = effective.Find(transfer.dataset);
-  if (auto denied = CheckDataset(transfer, terms)) {
-    return *std::move(denied);
-  }
-  internal::Evaluation evaluation(effective, *terms, transfer);
-  for (const std::string& conflict : effective.Conflicts(transfer.dataset)) {
-    evaluation.Deny(Reason::kPolicyUnsatisfiable, {}, conflict, "change one of the two");
-  }
-  RunChecks(evaluation);
+  return "nobody";
+}
 
-  Decision decision;
-  decision.findings = evaluation.Findings();
-  std::stable_sort(
-      decision.findings.begin(), decision.findings.end(),
-      [](const Finding& a, const Finding& b) { return Weight(a.reason) < Weight(b.reason); });
-  decision.facts.assign(evaluation.UsedFacts().begin(), evaluation.UsedFacts().end());
-  std::set<Origin> rules = evaluation.Rules();
-  if (decision.findings.empty() && evaluation.IsSitePoint()) {
-    decision.findings = FindMissingApprovals(*terms, transfer);
-    for (const auto& clause : terms->approvals) {
-      rules.insert(clause.origin);
-    }
-    if (!decision.findings.empty()) {
-      decision.result = Result::kHold;
-    }
-  }
-  decision.rules.assign(rules.begin(), rules.end());
-  if (decision.findings.empty()) {
-    decision.result = Result::kAllow;
-    decision.findings.push_back(
-        {Reason::kPermitted, PermittingRule(*terms), "every rule allows it", ""});
-    decision.obligations = ObligationsOf(*terms, transfer);
+Decision Decide(const Effective& effective, const Transfer& transfer) {
+  Decision decision = Judge(effective, transfer, Detail::kReasons);
+  if (decision.result == Result::kAllow) {
     decision.permit = Permit(transfer);
   }
   return decision;
+}
+
+Decision Simulate(const Effective& effective, const Transfer& transfer) {
+  Decision decision = Judge(effective, transfer, Detail::kReasons);
+  decision.simulated = true;
+  return decision;
+}
+
+Result Answer(const Effective& effective, const Transfer& transfer) {
+  return Judge(effective, transfer, Detail::kAnswer).result;
 }
 
 }  // namespace domicile::policy

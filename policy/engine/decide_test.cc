@@ -6,66 +6,20 @@
 
 #include <doctest/doctest.h>
 
-#include "base/file.h"
 #include "policy/engine/explain.h"
-#include "policy/language/parse.h"
-#include "policy/language/statement.h"
+#include "policy/engine/testing.h"
 
 namespace domicile::policy {
 namespace {
 
-const std::string kFolder = std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/heart/";
-
-std::string Text(const std::string& name) {
-  const auto text = ReadFile(kFolder + name, 1U << 20U);
-  REQUIRE_MESSAGE(text.ok(), ToString(text.status()));
-  return *text;
-}
-
-Policy PolicyOf(const std::string& name, PolicySource source) {
-  auto policy = ParsePolicy(Text(name), name, source);
-  REQUIRE_MESSAGE(policy.ok(), ToString(policy.status()));
-  return *std::move(policy);
-}
-
-Facts FactsOf() { return *ParseFacts(Text("legal-facts.toml"), "legal-facts.toml"); }
+Policy PolicyOf(const std::string& name, PolicySource source) { return HeartPolicy(name, source); }
+Facts FactsOf() { return HeartFacts(); }
+Transfer Update() { return HeartUpdate(); }
 
 Effective HeartAt(const std::string& site) {
   return Meet(PolicyOf("federation.policy.toml", PolicySource::kFederation),
               PolicyOf("aggregator.policy.toml", PolicySource::kAggregator),
               PolicyOf("site." + site + ".policy.toml", PolicySource::kSite), FactsOf());
-}
-
-// A round of training of Budapest, on its way out.
-Transfer Update() {
-  Transfer transfer;
-  transfer.point = DecisionPoint::kEgress;
-  transfer.from = {PartyRole::kSite, "budapest", "hungarian-institute-of-cardiology", "HU", {"HU"}};
-  transfer.to = {PartyRole::kAggregator, "main", "federation-office", "IE", {"IE"}};
-  transfer.dataset = *DatasetAlias::Parse("heart");
-  transfer.kinds = {UpdateKind::kDeltaPlain, UpdateKind::kMetricsAggregate};
-  transfer.view = View::kPlaintextIndividual;
-  transfer.purpose = Purpose::kScientificResearch;
-  transfer.plan = {.rounds = 40,
-                   .local_steps = 10,
-                   .clip_l2 = 4,
-                   .quorum = 4,
-                   .max_sites = 16,
-                   .scale_bits = 32,
-                   .numbers_per_round = 14,
-                   .metrics_per_round = 3,
-                   .inputs = 13,
-                   .parameters = 14,
-                   .weights = WeightRule::kExact};
-  transfer.records_behind = 196;
-  transfer.bytes = 400;
-  transfer.numbers = 17;
-  transfer.metrics = 3;
-  transfer.runs_today = 1;
-  transfer.sandbox_network = SandboxNetwork::kNone;
-  transfer.approvals = {{ApprovalRole::kOperator, 1}};
-  transfer.now = *ParseTime("2026-12-01T09:00:00Z");
-  return transfer;
 }
 
 }  // namespace

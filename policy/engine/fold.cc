@@ -56,7 +56,10 @@ void FindDisjoint(std::string_view key, const Clauses<std::set<T>>& clauses, con
                   std::vector<std::string>& conflicts) {
   for (auto a = clauses.begin(); a != clauses.end(); ++a) {
     for (auto b = std::next(a); b != clauses.end(); ++b) {
-      if (AreDisjoint(a->value, b->value, facts)) {
+      // A grant for something else is no contradiction of the policies.
+      const bool is_grant =
+          a->origin.source == PolicySource::kGrant || b->origin.source == PolicySource::kGrant;
+      if (!is_grant && AreDisjoint(a->value, b->value, facts)) {
         conflicts.push_back(std::string(key) + ": nothing is in both " + Print(a->origin) +
                             " and " + Print(b->origin));
       }
@@ -98,27 +101,50 @@ void SetCode(JsonObject& json, std::string_view key, const std::optional<E>& val
   }
 }
 
+template <typename E>
+void SetCodes(JsonObject& json, std::string_view key, const Clauses<std::set<E>>& clauses) {
+  if (const auto common = Intersection(clauses)) {
+    json.emplace(key, CodesJson(*common));
+  }
+}
+
+void SetNames(JsonObject& json, std::string_view key,
+              const Clauses<std::set<std::string>>& clauses) {
+  if (const auto common = Intersection(clauses)) {
+    json.emplace(key, NamesJson(*common));
+  }
+}
+
+void SetDuration(JsonObject& json, std::string_view key, const std::optional<Duration>& value) {
+  if (value) {
+    json.emplace(key, *value == kLifeOfDataset ? Json("life") : Json(value->count()));
+  }
+}
+
 void AddAllowAndDeny(const Terms& terms, JsonObject& json) {
   json.emplace("aggregator_locations", AreaSetsJson(terms.aggregator_locations));
   json.emplace("aggregator_control", AreaSetsJson(terms.aggregator_control));
   json.emplace("model_recipients", AreaSetsJson(terms.model_recipients));
-  if (const auto names = Intersection(terms.recipients)) {
-    json.emplace("recipients", NamesJson(*names));
-  }
-  if (const auto kinds = Intersection(terms.update_kinds)) {
-    json.emplace("update_kinds", CodesJson(*kinds));
-  }
-  if (const auto purposes = Intersection(terms.purposes)) {
-    json.emplace("purposes", CodesJson(*purposes));
-  }
+  json.emplace("transit", AreaSetsJson(terms.transit));
+  SetNames(json, "recipients", terms.recipients);
+  SetNames(json, "contributors", terms.contributors);
+  SetNames(json, "models", terms.models);
+  SetNames(json, "trainers", terms.trainers);
+  SetCodes(json, "update_kinds", terms.update_kinds);
+  SetCodes(json, "purposes", terms.purposes);
   SetCode(json, "aggregator_view", Least(terms.aggregator_view));
+  SetNumber(json, "derogations", Least(terms.derogations));
   json.emplace("deny_locations", TextsJson(Union(terms.deny_locations)));
   json.emplace("deny_control", TextsJson(Union(terms.deny_control)));
   json.emplace("deny_recipients", NamesJson(Union(terms.deny_recipients)));
   json.emplace("deny_update_kinds", CodesJson(Union(terms.deny_update_kinds)));
+  json.emplace("deny_outputs", CodesJson(Union(terms.deny_outputs)));
+  json.emplace("deny_purposes", CodesJson(Union(terms.deny_purposes)));
+  SetCode(json, "evidence", Greatest(terms.evidence));
+  SetCode(json, "site_evidence", Greatest(terms.site_evidence));
 }
 
-void AddNumbers(const Terms& terms, JsonObject& json) {
+void AddPrivacy(const Terms& terms, JsonObject& json) {
   SetNumber(json, "min_contributors", Greatest(terms.min_contributors));
   SetNumber(json, "min_cohort", Greatest(terms.min_cohort));
   SetNumber(json, "min_batch", Greatest(terms.min_batch));
@@ -126,25 +152,43 @@ void AddNumbers(const Terms& terms, JsonObject& json) {
   SetDecimal(json, "clip_l2", Least(terms.clip_l2));
   SetCode(json, "dp_mode", Greatest(terms.dp_mode));
   SetNumber(json, "require_secagg", Greatest(terms.require_secagg));
+  SetDecimal(json, "secagg_threshold", Greatest(terms.secagg_threshold));
+  SetCode(json, "dp_unit", Greatest(terms.dp_unit));
+  SetCode(json, "sampling", Greatest(terms.sampling));
+}
+
+void AddLimits(const Terms& terms, JsonObject& json) {
   SetNumber(json, "rounds", Least(terms.rounds));
   SetNumber(json, "runs_per_day", Least(terms.runs_per_day));
   SetNumber(json, "update_bytes", Least(terms.update_bytes));
   SetDecimal(json, "released_numbers_per_record", Least(terms.released_numbers_per_record));
   SetNumber(json, "metrics", Least(terms.metrics));
   SetDecimal(json, "params_per_record", Least(terms.params_per_record));
+  SetDecimal(json, "epsilon_total", Least(terms.epsilon_total));
+  SetDecimal(json, "epsilon_per_run", Least(terms.epsilon_per_run));
+  SetDecimal(json, "delta", Least(terms.delta));
+  SetDuration(json, "budget_window", Greatest(terms.budget_window));
+  SetNumber(json, "export_subjects_per_year", Least(terms.export_subjects_per_year));
+}
+
+void AddSections(const Terms& terms, JsonObject& json) {
   SetCode(json, "sandbox_network", Least(terms.sandbox_network));
+  SetCode(json, "sandbox_profile", Greatest(terms.sandbox_profile));
   SetCode(json, "weights", Least(terms.weights));
-  std::map<ApprovalRole, std::uint32_t> approvals;
-  for (const auto& clause : terms.approvals) {
-    for (const auto& [role, count] : clause.value) {
-      approvals[role] = std::max(approvals[role], count);
-    }
-  }
   JsonObject wanted;
-  for (const auto& [role, count] : approvals) {
-    wanted.emplace(Code(role), Json(count));
+  for (const auto& [role, approval] : FoldApprovals(terms)) {
+    wanted.emplace(Code(role),
+                   JsonObject{{"count", approval.count}, {"distinct_org", approval.distinct_org}});
   }
   json.emplace("approvals", std::move(wanted));
+  SetDuration(json, "approval_max_age", Least(terms.approval_max_age));
+  SetDuration(json, "audit_min", Greatest(terms.audit_min));
+  SetDuration(json, "update_max", Least(terms.update_max));
+  SetDuration(json, "model_review", Least(terms.model_review));
+  SetCode(json, "on_withdrawal", Greatest(terms.on_withdrawal));
+  SetNumber(json, "witnesses_min", Greatest(terms.witnesses_min));
+  SetDuration(json, "max_unwitnessed_age", Least(terms.max_unwitnessed_age));
+  SetDuration(json, "max_skew", Least(terms.max_skew));
 }
 
 // Without references and lines, which a statement does not have.
@@ -159,12 +203,33 @@ std::string GroundText(const TransferGround& ground) {
   return PrintJson(std::move(json));
 }
 
-void AddGrounds(const Terms& terms, JsonObject& json) {
-  json.emplace("regimes", CodesJson(Union(terms.regimes)));
-  SetNumber(json, "special_category", Greatest(terms.special_category));
-  if (const auto earliest = Least(terms.dpia_valid_until); earliest && *earliest) {
-    json.emplace("dpia_valid_until", PrintTime(**earliest));
+std::string TraitsText(const DatasetTraits& traits) {
+  JsonObject json = {{"regimes", CodesJson(traits.regimes)},
+                     {"categories", CodesJson(traits.categories)}};
+  if (traits.subjects_count != SubjectsCount::kUnset) {
+    json.emplace("subjects_count", std::string(Code(traits.subjects_count)));
   }
+  if (traits.is_deidentified) {
+    json.emplace("deidentified", Json(true));
+  }
+  const auto set_until = [&json](std::string_view key, const std::optional<WallTime>& until) {
+    if (until) {
+      json.emplace(key, PrintTime(*until));
+    }
+  };
+  set_until("dpia_valid_until", traits.dpia);
+  set_until("tia_valid_until", traits.tia);
+  set_until("permit_valid_until", traits.permit);
+  set_until("baa_valid_until", traits.baa);
+  return PrintJson(std::move(json));
+}
+
+void AddGrounds(const Terms& terms, JsonObject& json) {
+  std::set<std::string> traits;
+  for (const auto& clause : terms.traits) {
+    traits.insert(TraitsText(clause.value));
+  }
+  json.emplace("traits", NamesJson(traits));
   std::set<std::set<std::string>> sets;
   for (const auto& clause : terms.grounds) {
     std::set<std::string> texts;
@@ -184,54 +249,59 @@ void AddGrounds(const Terms& terms, JsonObject& json) {
 Json TermsJson(const Terms& terms) {
   JsonObject json;
   AddAllowAndDeny(terms, json);
-  AddNumbers(terms, json);
+  AddPrivacy(terms, json);
+  AddLimits(terms, json);
+  AddSections(terms, json);
   AddGrounds(terms, json);
   return json;
 }
 
-std::set<DatasetAlias> DatasetsOf(const Effective& effective) {
-  return Intersection(effective.KnownDatasets()).value_or(std::set<DatasetAlias>{});
-}
-
 }  // namespace
 
-std::vector<std::string> FindConflicts(const Terms& terms, const Facts& facts) {
-  std::vector<std::string> conflicts;
-  FindDisjoint("allow.aggregator_locations", terms.aggregator_locations, facts, conflicts);
-  FindDisjoint("allow.aggregator_control", terms.aggregator_control, facts, conflicts);
-  FindDisjoint("model.recipients", terms.model_recipients, facts, conflicts);
-  FindDisjoint("allow.update_kinds", terms.update_kinds, facts, conflicts);
-  FindDisjoint("purpose", terms.purposes, facts, conflicts);
-  return conflicts;
+std::map<ApprovalRole, WantedApproval> FoldApprovals(const Terms& terms) {
+  std::map<ApprovalRole, WantedApproval> folded;
+  for (const auto& clause : terms.approvals) {
+    for (const auto& [role, wanted] : clause.value) {
+      WantedApproval& all = folded[role];
+      all.count = std::max(all.count, wanted.count);
+      all.distinct_org = all.distinct_org || wanted.distinct_org;
+    }
+  }
+  return folded;
 }
 
-std::vector<std::string> Effective::Conflicts(const DatasetAlias& alias) const {
+std::vector<std::string> FindConflicts(const Effective& effective, const Terms& terms) {
   std::vector<std::string> conflicts;
-  for (auto a = site_jurisdictions_.begin(); a != site_jurisdictions_.end(); ++a) {
-    for (auto b = std::next(a); b != site_jurisdictions_.end(); ++b) {
+  const Clauses<std::string>& places = effective.SiteJurisdictions();
+  for (auto a = places.begin(); a != places.end(); ++a) {
+    for (auto b = std::next(a); b != places.end(); ++b) {
       if (a->value != b->value) {
         conflicts.push_back("site.jurisdiction: `" + a->value + "` in " + Print(a->origin) +
                             " and `" + b->value + "` in " + Print(b->origin));
       }
     }
   }
-  for (const Source& begins : sources_) {
-    for (const Source& ends : sources_) {
+  for (const Effective::Source& begins : effective.Sources()) {
+    for (const Effective::Source& ends : effective.Sources()) {
       if (begins.not_before >= ends.expires) {
         conflicts.push_back("policy `" + begins.id + "` (" + begins.file + ") begins after `" +
                             ends.id + "` (" + ends.file + ") has expired");
       }
     }
   }
-  if (const std::optional<Terms> terms = Find(alias)) {
-    const std::vector<std::string> more = FindConflicts(*terms, facts_);
-    conflicts.insert(conflicts.end(), more.begin(), more.end());
-  }
+  const Facts& facts = effective.LegalFacts();
+  FindDisjoint("allow.aggregator_locations", terms.aggregator_locations, facts, conflicts);
+  FindDisjoint("allow.aggregator_control", terms.aggregator_control, facts, conflicts);
+  FindDisjoint("model.recipients", terms.model_recipients, facts, conflicts);
+  FindDisjoint("allow.update_kinds", terms.update_kinds, facts, conflicts);
+  FindDisjoint("allow.models", terms.models, facts, conflicts);
+  FindDisjoint("allow.trainers", terms.trainers, facts, conflicts);
+  FindDisjoint("purpose", terms.purposes, facts, conflicts);
   return conflicts;
 }
 
 Status Effective::CheckSatisfiable() const {
-  for (const DatasetAlias& alias : DatasetsOf(*this)) {
+  for (const DatasetAlias& alias : Datasets()) {
     const std::vector<std::string> conflicts = Conflicts(alias);
     if (!conflicts.empty()) {
       return Error(StatusCode::kInvalidArgument,
@@ -249,6 +319,12 @@ std::string Effective::Text() const {
                            {"version", source.version},
                            {"not_before", PrintTime(source.not_before)},
                            {"expires", PrintTime(source.expires)}};
+    if (!source.legal_facts.empty()) {
+      json.Set("legal_facts", source.legal_facts);
+    }
+    if (source.cooldown) {
+      json.Set("cooldown_seconds", Json(source.cooldown->count()));
+    }
     std::string text = PrintJson(json);
     sources.emplace(std::move(text), std::move(json));
   }
@@ -261,7 +337,7 @@ std::string Effective::Text() const {
     places.insert(clause.value);
   }
   JsonObject datasets;
-  for (const DatasetAlias& alias : DatasetsOf(*this)) {
+  for (const DatasetAlias& alias : Datasets()) {
     datasets.emplace(alias.text(), TermsJson(*Find(alias)));
   }
   return PrintJson(JsonObject{{"v", 1},
@@ -269,7 +345,7 @@ std::string Effective::Text() const {
                               {"sources", std::move(source_list)},
                               {"site_jurisdictions", NamesJson(places)},
                               {"datasets", std::move(datasets)},
-                              {"facts", facts_.ToJson()}});
+                              {"facts", facts_->ToJson()}});
 }
 
 }  // namespace domicile::policy

@@ -16,7 +16,7 @@ std::optional<T> Least(const Clauses<T>& clauses) {
   if (clauses.empty()) {
     return std::nullopt;
   }
-  return clauses.begin()->value;  // sorted by value
+  return clauses.Least().value;
 }
 
 template <typename T>
@@ -24,7 +24,7 @@ std::optional<T> Greatest(const Clauses<T>& clauses) {
   if (clauses.empty()) {
     return std::nullopt;
   }
-  return clauses.rbegin()->value;
+  return clauses.Greatest().value;
 }
 
 template <typename E>
@@ -48,7 +48,10 @@ std::set<E> Union(const Clauses<std::set<E>>& clauses) {
   return all;
 }
 
-// The pairs of rules that leave nothing to allow.
-std::vector<std::string> FindConflicts(const Terms& terms, const Facts& facts);
+// The approvals wanted by all together: the greatest count of each role.
+std::map<ApprovalRole, WantedApproval> FoldApprovals(const Terms& terms);
+
+// The pairs of rules that leave nothing to allow for a dataset with these terms.
+std::vector<std::string> FindConflicts(const Effective& effective, const Terms& terms);
 
 }  // namespace domicile::policy

@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
 #include "policy/engine/fold.h"
+#include "policy/engine/internal/strict_defaults.h"
 
 namespace domicile::policy {
 namespace {
-
-constexpr std::string_view kStrictDefault = "strict default";
-
-// The strict defaults of a site policy (docs/formats/policy.md).
-constexpr std::uint64_t kDefaultMinContributors = 5;
-constexpr std::uint64_t kDefaultMinCohort = 10;
-constexpr std::uint64_t kDefaultMinBatch = 64;
-constexpr std::uint64_t kDefaultMinLocalSteps = 5;
-constexpr double kDefaultClipL2 = 1.0;
-constexpr double kDefaultNumbersPerRecord = 0.33;
 
 Origin OriginOf(const Policy& policy, std::string_view rule, std::uint32_t line) {
   return {policy.source, policy.identity.id, std::string(rule), policy.file, line};
@@ -25,28 +17,39 @@ Origin OriginOf(const Policy& policy, std::string_view rule, std::uint32_t line)
 template <typename T, typename U>
 void Add(Clauses<T>& clauses, const std::optional<U>& value, const Origin& origin) {
   if (value) {
-    clauses.insert({static_cast<T>(*value), origin});
+    clauses.Add(static_cast<T>(*value), origin);
   }
 }
 
 template <typename T>
 void AddSome(Clauses<T>& clauses, const T& value, const Origin& origin) {
   if (!value.empty()) {
-    clauses.insert({value, origin});
+    clauses.Add(value, origin);
   }
 }
 
-void AddRule(const Rule& rule, const Origin& origin, Terms& terms) {
+void AddAllowAndDeny(const Rule& rule, const Origin& origin, Terms& terms) {
   Add(terms.aggregator_locations, rule.aggregator_locations, origin);
   Add(terms.aggregator_control, rule.aggregator_control, origin);
+  Add(terms.transit, rule.transit, origin);
   Add(terms.recipients, rule.recipients, origin);
+  Add(terms.contributors, rule.contributors, origin);
+  Add(terms.models, rule.models, origin);
+  Add(terms.trainers, rule.trainers, origin);
   Add(terms.update_kinds, rule.update_kinds, origin);
   Add(terms.purposes, rule.purposes, origin);
   Add(terms.aggregator_view, rule.aggregator_view, origin);
+  Add(terms.derogations, rule.derogations, origin);
   AddSome(terms.deny_locations, rule.deny_locations, origin);
   AddSome(terms.deny_control, rule.deny_control, origin);
   AddSome(terms.deny_recipients, rule.deny_recipients, origin);
   AddSome(terms.deny_update_kinds, rule.deny_update_kinds, origin);
+  Add(terms.deny_outputs, rule.deny_outputs, origin);
+  Add(terms.deny_purposes, rule.deny_purposes, origin);
+  Add(terms.evidence, rule.evidence, origin);
+}
+
+void AddNumbers(const Rule& rule, const Origin& origin, Terms& terms) {
   Add(terms.min_contributors, rule.min_contributors, origin);
   Add(terms.min_cohort, rule.min_cohort, origin);
   Add(terms.min_batch, rule.min_batch, origin);
@@ -54,77 +57,72 @@ void AddRule(const Rule& rule, const Origin& origin, Terms& terms) {
   Add(terms.clip_l2, rule.clip_l2, origin);
   Add(terms.dp_mode, rule.dp_mode, origin);
   Add(terms.require_secagg, rule.require_secagg, origin);
+  Add(terms.secagg_threshold, rule.secagg_threshold, origin);
+  Add(terms.dp_unit, rule.dp_unit, origin);
+  Add(terms.sampling, rule.sampling, origin);
   Add(terms.rounds, rule.rounds, origin);
   Add(terms.runs_per_day, rule.runs_per_day, origin);
   Add(terms.update_bytes, rule.update_bytes, origin);
   Add(terms.released_numbers_per_record, rule.released_numbers_per_record, origin);
   Add(terms.metrics, rule.metrics, origin);
   Add(terms.params_per_record, rule.params_per_record, origin);
+  Add(terms.epsilon_total, rule.epsilon_total, origin);
+  Add(terms.epsilon_per_run, rule.epsilon_per_run, origin);
+  Add(terms.delta, rule.delta, origin);
+  Add(terms.budget_window, rule.budget_window, origin);
+  Add(terms.export_subjects_per_year, rule.export_subjects_per_year, origin);
 }
 
 void AddSettings(const Policy& policy, Terms& terms) {
   Add(terms.model_recipients, policy.model_recipients,
       OriginOf(policy, "[model]", policy.model_line));
-  Add(terms.sandbox_network, policy.sandbox_network,
-      OriginOf(policy, "[sandbox]", policy.sandbox_line));
+  const Origin sandbox = OriginOf(policy, "[sandbox]", policy.sandbox_line);
+  Add(terms.sandbox_network, policy.sandbox_network, sandbox);
+  Add(terms.sandbox_profile, policy.sandbox_profile, sandbox);
   Add(terms.weights, policy.weights, OriginOf(policy, "[update]", policy.weights_line));
   if (policy.approvals) {
-    std::map<ApprovalRole, std::uint32_t> required;
+    const Origin origin = OriginOf(policy, "[approvals]", policy.approvals->line);
+    std::map<ApprovalRole, WantedApproval> required;
     for (const RequiredApproval& approval : policy.approvals->required) {
-      required[approval.role] = std::max(required[approval.role], approval.count);
+      WantedApproval& wanted = required[approval.role];
+      wanted.count = std::max(wanted.count, approval.count);
+      wanted.distinct_org = wanted.distinct_org || approval.distinct_org;
     }
-    terms.approvals.insert(
-        {std::move(required), OriginOf(policy, "[approvals]", policy.approvals->line)});
+    terms.approvals.Add(std::move(required), origin);
+    Add(terms.approval_max_age, policy.approvals->max_age, origin);
   }
+  const Origin retention = OriginOf(policy, "[retention]", policy.retention.line);
+  Add(terms.audit_min, policy.retention.audit_min, retention);
+  Add(terms.update_max, policy.retention.update_max, retention);
+  Add(terms.model_review, policy.retention.model_review, retention);
+  Add(terms.on_withdrawal, policy.on_withdrawal,
+      OriginOf(policy, "[erasure]", policy.erasure_line));
+  const Origin audit = OriginOf(policy, "[audit]", policy.audit.line);
+  Add(terms.witnesses_min, policy.audit.witnesses_min, audit);
+  Add(terms.max_unwitnessed_age, policy.audit.max_unwitnessed_age, audit);
+  Add(terms.max_skew, policy.max_skew, OriginOf(policy, "[time]", policy.time_line));
 }
 
-template <typename T>
-void Default(const Clauses<T>& in_every, Clauses<T>& clauses, T value, const Origin& origin) {
-  if (in_every.empty() && clauses.empty()) {
-    clauses.insert({std::move(value), origin});
-  }
-}
-
-// What a site policy says about a dataset by saying nothing.
-void AddDefaults(const Terms& every, const PolicyDataset& dataset, const SiteSection& site,
-                 const Origin& origin, Terms& terms) {
-  // A country code of the official list always parses.
-  const std::set<Area> own = {Area::Of(*Jurisdiction::Parse(site.jurisdiction.Country()))};
-  Default(every.aggregator_locations, terms.aggregator_locations, own, origin);
-  Default(every.aggregator_control, terms.aggregator_control, own, origin);
-  Default(every.model_recipients, terms.model_recipients, own, origin);
-  Default(every.recipients, terms.recipients, {}, origin);
-  Default(every.update_kinds, terms.update_kinds, {UpdateKind::kDeltaMasked}, origin);
-  Default(every.aggregator_view, terms.aggregator_view, View::kAggregateOnly, origin);
-  Default(every.min_contributors, terms.min_contributors, kDefaultMinContributors, origin);
-  Default(every.min_cohort, terms.min_cohort, kDefaultMinCohort, origin);
-  Default(every.min_batch, terms.min_batch, kDefaultMinBatch, origin);
-  Default(every.min_local_steps, terms.min_local_steps, kDefaultMinLocalSteps, origin);
-  Default(every.clip_l2, terms.clip_l2, kDefaultClipL2, origin);
-  Default(every.dp_mode, terms.dp_mode,
-          dataset.IsSpecialCategory() ? DpMode::kEnforced : DpMode::kNone, origin);
-  Default(every.require_secagg, terms.require_secagg, true, origin);
-  Default(every.rounds, terms.rounds, std::uint64_t{0}, origin);
-  Default(every.runs_per_day, terms.runs_per_day, std::uint64_t{0}, origin);
-  Default(every.update_bytes, terms.update_bytes, std::uint64_t{0}, origin);
-  Default(every.released_numbers_per_record, terms.released_numbers_per_record,
-          kDefaultNumbersPerRecord, origin);
-  Default(every.metrics, terms.metrics, std::uint64_t{0}, origin);
-  Default(every.params_per_record, terms.params_per_record, kDefaultNumbersPerRecord, origin);
-  Default(every.sandbox_network, terms.sandbox_network, SandboxNetwork::kNone, origin);
-  Default(every.weights, terms.weights, WeightRule::kEqual, origin);
-  Default(every.approvals, terms.approvals,
-          {{ApprovalRole::kDpo, 1U}, {ApprovalRole::kOperator, 1U}}, origin);
+DatasetTraits TraitsOf(const PolicyDataset& dataset) {
+  const auto until = [](const std::optional<DocumentRef>& document) {
+    return document ? std::optional<WallTime>(document->valid_until) : std::nullopt;
+  };
+  return {.regimes = dataset.regimes,
+          .categories = dataset.categories,
+          .subjects_count = dataset.subjects_count,
+          .is_special = dataset.IsSpecialCategory(),
+          .is_deidentified = dataset.lawful_basis == "hipaa-deidentified",
+          .dpia = until(dataset.dpia),
+          .tia = until(dataset.tia),
+          .permit = until(dataset.permit),
+          .baa = until(dataset.baa)};
 }
 
 void AddDataset(const Policy& policy, const PolicyDataset& dataset, const Terms& every,
                 Terms& terms) {
   const Origin origin = OriginOf(policy, "dataset " + dataset.alias.text(), dataset.line);
-  terms.purposes.insert({dataset.purposes, origin});
-  terms.regimes.insert({dataset.regimes, origin});
-  terms.special_category.insert({dataset.IsSpecialCategory(), origin});
-  terms.dpia_valid_until.insert(
-      {dataset.dpia ? std::optional<WallTime>(dataset.dpia->valid_until) : std::nullopt, origin});
+  terms.purposes.Add(dataset.purposes, origin);
+  terms.traits.Add(TraitsOf(dataset), origin);
   std::set<TransferGround> grounds;
   bool has_rule = false;
   for (const Rule& rule : policy.rules) {
@@ -133,18 +131,59 @@ void AddDataset(const Policy& policy, const PolicyDataset& dataset, const Terms&
       grounds.insert(rule.transfers.begin(), rule.transfers.end());
     }
   }
-  terms.grounds.insert({std::move(grounds), origin});
+  terms.grounds.Add(std::move(grounds), origin);
   if (!has_rule) {
     terms.no_rule.insert(origin);
   }
-  AddDefaults(every, dataset, *policy.site, OriginOf(policy, kStrictDefault, dataset.line), terms);
+  internal::AddStrictDefaults(every, dataset, *policy.site,
+                              OriginOf(policy, internal::kStrictDefault, dataset.line), terms);
+}
+
+void SortFacts(ReadyTerms& ready) {
+  for (const auto& clause : ready.terms.traits) {
+    for (const Regime regime : clause.value.regimes) {
+      ready.law[regime];
+    }
+  }
+  for (const Fact& fact : ready.facts->facts) {
+    const auto found = ready.law.find(fact.regime);
+    if (found == ready.law.end()) {
+      continue;
+    }
+    switch (fact.kind) {
+      case FactKind::kNone:
+      case FactKind::kBloc:
+        break;
+      case FactKind::kTerritory:
+        found->second.territories.push_back(&fact);
+        break;
+      case FactKind::kFreeFlow:
+      case FactKind::kAdequacy:
+        found->second.grounds.push_back(&fact);
+        break;
+      case FactKind::kCountryOfConcern:
+        found->second.concerns.push_back(&fact);
+        break;
+      case FactKind::kThreshold:
+        found->second.thresholds.push_back(&fact);
+        break;
+      case FactKind::kNegativeList:
+        found->second.negative_lists.push_back(&fact);
+        break;
+    }
+  }
 }
 
 }  // namespace
 
+bool Origin::IsStrictDefault() const { return rule == internal::kStrictDefault; }
+
 std::string Print(const Origin& origin) {
   if (origin.policy.empty()) {
     return "no rule";
+  }
+  if (origin.source == PolicySource::kGrant) {
+    return "grant " + origin.policy;
   }
   std::string text = std::string(Code(origin.source)) + " policy, " + origin.rule;
   if (!origin.file.empty()) {
@@ -155,103 +194,161 @@ std::string Print(const Origin& origin) {
 }
 
 void Terms::MeetWith(const Terms& other) {
-  const auto join = [](auto& mine, const auto& theirs) {
-    mine.insert(theirs.begin(), theirs.end());
-  };
-  join(aggregator_locations, other.aggregator_locations);
-  join(aggregator_control, other.aggregator_control);
-  join(model_recipients, other.model_recipients);
-  join(recipients, other.recipients);
-  join(update_kinds, other.update_kinds);
-  join(purposes, other.purposes);
-  join(aggregator_view, other.aggregator_view);
-  join(deny_locations, other.deny_locations);
-  join(deny_control, other.deny_control);
-  join(deny_recipients, other.deny_recipients);
-  join(deny_update_kinds, other.deny_update_kinds);
-  join(min_contributors, other.min_contributors);
-  join(min_cohort, other.min_cohort);
-  join(min_batch, other.min_batch);
-  join(min_local_steps, other.min_local_steps);
-  join(clip_l2, other.clip_l2);
-  join(dp_mode, other.dp_mode);
-  join(require_secagg, other.require_secagg);
-  join(rounds, other.rounds);
-  join(runs_per_day, other.runs_per_day);
-  join(update_bytes, other.update_bytes);
-  join(released_numbers_per_record, other.released_numbers_per_record);
-  join(metrics, other.metrics);
-  join(params_per_record, other.params_per_record);
-  join(sandbox_network, other.sandbox_network);
-  join(weights, other.weights);
-  join(approvals, other.approvals);
-  join(regimes, other.regimes);
-  join(special_category, other.special_category);
-  join(dpia_valid_until, other.dpia_valid_until);
-  join(grounds, other.grounds);
-  join(no_rule, other.no_rule);
+  ForEach([](auto& mine, const auto& theirs) { mine.Join(theirs); }, *this, other);
+  no_rule.insert(other.no_rule.begin(), other.no_rule.end());
 }
 
-std::optional<Terms> Effective::Find(const DatasetAlias& alias) const {
-  const bool known =
-      !known_datasets_.empty() &&
-      std::all_of(known_datasets_.begin(), known_datasets_.end(),
-                  [&alias](const auto& clause) { return clause.value.contains(alias); });
-  if (!known) {
-    return std::nullopt;
-  }
-  Terms terms = every_;
+struct Effective::Cache {
+  Mutex mutex;
+  std::map<DatasetAlias, std::shared_ptr<const ReadyTerms>> ready GUARDED_BY(mutex);
+};
+
+Effective::Effective() : facts_(std::make_shared<Facts>()), cache_(std::make_shared<Cache>()) {}
+
+bool Effective::Knows(const DatasetAlias& alias) const {
+  return !known_datasets_.empty() &&
+         std::all_of(known_datasets_.begin(), known_datasets_.end(),
+                     [&alias](const auto& clause) { return clause.value.contains(alias); });
+}
+
+ReadyTerms Effective::MakeReady(const DatasetAlias& alias) const {
+  ReadyTerms ready{.terms = every_, .facts = facts_, .law = {}, .origins = {}, .conflicts = {}};
   if (const auto found = by_dataset_.find(alias); found != by_dataset_.end()) {
-    terms.MeetWith(found->second);
+    ready.terms.MeetWith(found->second);
   }
-  return terms;
+  SortFacts(ready);
+  std::vector<Origin>& origins = ready.origins;
+  Terms::ForEach(
+      [&origins](const auto& clauses) {
+        for (const auto& clause : clauses) {
+          origins.push_back(clause.origin);
+        }
+      },
+      ready.terms);
+  std::sort(origins.begin(), origins.end());
+  origins.erase(std::unique(origins.begin(), origins.end()), origins.end());
+  Terms::ForEach(
+      [&origins](auto& clauses) {
+        for (auto& clause : clauses) {
+          const auto at = std::lower_bound(origins.begin(), origins.end(), clause.origin);
+          clause.mark = static_cast<std::uint32_t>(at - origins.begin());
+        }
+      },
+      ready.terms);
+  ready.conflicts = FindConflicts(*this, ready.terms);
+  return ready;
+}
+
+std::shared_ptr<const ReadyTerms> Effective::Ready(const DatasetAlias& alias) const {
+  if (!Knows(alias)) {
+    return nullptr;
+  }
+  const MutexLock lock(cache_->mutex);
+  std::shared_ptr<const ReadyTerms>& ready = cache_->ready[alias];
+  if (ready == nullptr) {
+    ready = std::make_shared<const ReadyTerms>(MakeReady(alias));
+  }
+  return ready;
+}
+
+std::shared_ptr<const Terms> Effective::Find(const DatasetAlias& alias) const {
+  const std::shared_ptr<const ReadyTerms> ready = Ready(alias);
+  return {ready, ready ? &ready->terms : nullptr};  // keeps the whole alive
+}
+
+std::set<DatasetAlias> Effective::Datasets() const {
+  return Intersection(known_datasets_).value_or(std::set<DatasetAlias>{});
+}
+
+std::vector<std::string> Effective::Conflicts(const DatasetAlias& alias) const {
+  const std::shared_ptr<const ReadyTerms> ready = Ready(alias);
+  return ready ? ready->conflicts : FindConflicts(*this, Terms());
 }
 
 std::uint32_t Effective::MinContributors(const DatasetAlias& alias) const {
-  const std::optional<Terms> terms = Find(alias);
-  return terms ? static_cast<std::uint32_t>(Greatest(terms->min_contributors).value_or(0)) : 0;
+  const std::shared_ptr<const ReadyTerms> ready = Ready(alias);
+  return ready ? static_cast<std::uint32_t>(Greatest(ready->terms.min_contributors).value_or(0))
+               : 0;
 }
 
-Effective FromPolicy(const Policy& policy, const Facts& facts) {
+Duration Effective::BudgetWindow(const DatasetAlias& alias) const {
+  const std::shared_ptr<const ReadyTerms> ready = Ready(alias);
+  return ready ? Greatest(ready->terms.budget_window).value_or(kLifeOfDataset) : kLifeOfDataset;
+}
+
+Effective FromPolicy(const Policy& policy, std::shared_ptr<const Facts> facts) {
   Effective effective;
-  effective.facts_ = facts;
+  effective.facts_ = std::move(facts);
   effective.sources_.insert({policy.source, policy.identity.id, policy.identity.version,
-                             policy.identity.not_before, policy.identity.expires, policy.file});
+                             policy.identity.not_before, policy.identity.expires,
+                             policy.identity.legal_facts, policy.identity.cooldown, policy.file});
   AddSettings(policy, effective.every_);
   for (const Rule& rule : policy.rules) {
-    AddRule(rule, OriginOf(policy, "rule " + rule.id, rule.line),
-            rule.dataset ? effective.by_dataset_[*rule.dataset] : effective.every_);
+    const Origin origin = OriginOf(policy, "rule " + rule.id, rule.line);
+    Terms& terms = rule.dataset ? effective.by_dataset_[*rule.dataset] : effective.every_;
+    AddAllowAndDeny(rule, origin, terms);
+    AddNumbers(rule, origin, terms);
   }
   if (policy.source == PolicySource::kSite && policy.site) {
-    effective.site_jurisdictions_.insert(
-        {policy.site->jurisdiction.text(), OriginOf(policy, "[site]", 0)});
+    const Origin site = OriginOf(policy, "[site]", 0);
+    effective.site_jurisdictions_.Add(policy.site->jurisdiction.text(), site);
+    effective.every_.site_evidence.Add(policy.site->location_evidence, site);
     std::set<DatasetAlias> known;
     for (const PolicyDataset& dataset : policy.datasets) {
       known.insert(dataset.alias);
       AddDataset(policy, dataset, effective.every_, effective.by_dataset_[dataset.alias]);
     }
-    effective.known_datasets_.insert({std::move(known), OriginOf(policy, "[[dataset]]", 0)});
+    effective.known_datasets_.Add(std::move(known), OriginOf(policy, "[[dataset]]", 0));
   }
   return effective;
 }
 
-Effective Meet(const Effective& a, const Effective& b) {
-  DOMICILE_CHECK(a.facts_.id == b.facts_.id && a.facts_.version == b.facts_.version);
-  Effective met = a;
-  met.sources_.insert(b.sources_.begin(), b.sources_.end());
-  met.site_jurisdictions_.insert(b.site_jurisdictions_.begin(), b.site_jurisdictions_.end());
-  met.known_datasets_.insert(b.known_datasets_.begin(), b.known_datasets_.end());
-  met.every_.MeetWith(b.every_);
-  for (const auto& [alias, terms] : b.by_dataset_) {
-    met.by_dataset_[alias].MeetWith(terms);
+Effective FromPolicy(const Policy& policy, const Facts& facts) {
+  return FromPolicy(policy, std::make_shared<const Facts>(facts));
+}
+
+Effective FromGrant(const GrantFacts& grant, std::shared_ptr<const Facts> facts) {
+  Effective effective;
+  effective.facts_ = std::move(facts);
+  effective.sources_.insert(
+      {PolicySource::kGrant, grant.id, 1, WallTime(), grant.not_after, "", std::nullopt, ""});
+  const Origin origin = {PolicySource::kGrant, grant.id, "grant", "", 0};
+  effective.known_datasets_.Add({grant.dataset}, origin);
+  Terms& terms = effective.by_dataset_[grant.dataset];
+  terms.models.Add({grant.plan}, origin);
+  terms.trainers.Add({grant.trainer}, origin);
+  return effective;
+}
+
+void Effective::MeetWith(const Effective& other) {
+  DOMICILE_CHECK(facts_->id == other.facts_->id && facts_->version == other.facts_->version);
+  sources_.insert(other.sources_.begin(), other.sources_.end());
+  site_jurisdictions_.Join(other.site_jurisdictions_);
+  known_datasets_.Join(other.known_datasets_);
+  every_.MeetWith(other.every_);
+  for (const auto& [alias, terms] : other.by_dataset_) {
+    by_dataset_[alias].MeetWith(terms);
   }
+  cache_ = std::make_shared<Cache>();
+}
+
+Effective Meet(const Effective& a, const Effective& b) {
+  Effective met = a;
+  met.MeetWith(b);
   return met;
 }
 
 Effective Meet(const Policy& federation, const Policy& aggregator, const Policy& site,
                const Facts& facts) {
-  return Meet(Meet(FromPolicy(federation, facts), FromPolicy(aggregator, facts)),
-              FromPolicy(site, facts));
+  const auto shared = std::make_shared<const Facts>(facts);
+  Effective met = FromPolicy(federation, shared);
+  met.MeetWith(FromPolicy(aggregator, shared));
+  met.MeetWith(FromPolicy(site, shared));
+  return met;
+}
+
+Effective WithGrant(const Effective& effective, const GrantFacts& grant) {
+  return Meet(effective, FromGrant(grant, effective.facts_));
 }
 
 }  // namespace domicile::policy

@@ -60,6 +60,7 @@ class Agent {
                    const std::function<void()>& ready);
   StatusOr<v1::SiteMessage> MakeHello();
   Status TakeWelcome(const v1::Welcome& welcome, Connection& connection);
+  Status CheckEnrolment(const Terms& terms);
   Status TakeStarts(const v1::Welcome& welcome, const Terms& terms);
   Status TakeRoster(const v1::Welcome& welcome, Terms& terms);
   Status CheckHistories(const v1::Welcome& welcome, const Terms& terms);

@@ -1,7 +1,9 @@
 // One connection to the aggregator: what both the session and the task under way need of it.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/ids.h"
@@ -23,6 +25,7 @@ struct Terms {
   contracts::RosterEntry aggregator;
   crypto::NoteVerifier aggregator_log;
   ForcedPolicies policies;
+  std::optional<std::chrono::milliseconds> clock_skew;  // the aggregator's clock less this one
 };
 
 // Members go in reverse order: the stream before the client and the listener that it borrows.

@@ -2,12 +2,15 @@
 // engine, and the decisions about it. Values in, values out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "audit/records.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
@@ -37,6 +40,7 @@ StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string
 struct ForcedPolicies {
   policy::Effective effective;
   audit::PolicyDigests digests;
+  policy::RetentionPromise promise;        // of the aggregator, by its policy
   std::vector<std::string> approver_keys;  // named by the site policy; empty: it names none
 };
 
@@ -60,10 +64,19 @@ struct JobBorder {
   contracts::RosterEntry aggregator;
   contracts::Roster roster;
   std::vector<policy::PresentApproval> approvals;
+  std::optional<policy::GrantFacts> grant;  // that covers the job; none yet at an offer
+  std::optional<Digest> trainer;            // the program that would run
   policy::SandboxNetwork sandbox = policy::SandboxNetwork::kUnset;  // kUnset: there is none
   double released_per_record = 0;
+  std::optional<double> epsilon_spent;  // in the budget window; unset: the ledger does not say
   std::uint64_t runs_today = 0;
+  std::optional<std::chrono::milliseconds> clock_skew;  // of the aggregator, at connect
 };
+
+// This site and this aggregator have just connected: may they work together at all?
+Decided DecideEnrolment(const ForcedPolicies& policies, const contracts::RosterEntry& site,
+                        const contracts::RosterEntry& aggregator,
+                        const std::optional<std::chrono::milliseconds>& clock_skew, WallTime now);
 
 // A plan is offered; or its data is about to be opened.
 Decided DecideOffer(const ForcedPolicies& policies, const contracts::Plan& plan,

@@ -110,7 +110,7 @@ Status Agent::AnswerOffer(const JobRow& row, Connection& connection) {
   }
   ASSIGN_OR_RETURN(const JobBorder border,
                    BorderOfJob(*site_, terms, *plan, {.job = row.job, .round = 0, .phase = {}},
-                               grant ? grant->approvals : std::vector<policy::PresentApproval>{}));
+                               grant ? &*grant : nullptr));
   const Decided decided = DecideOffer(terms.policies, *plan, border, clock_.Now());
   if (decided.decision.result == policy::Result::kDeny) {
     return Decline(offer, decided.decision.Why(), &decided);

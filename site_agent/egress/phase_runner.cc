@@ -95,17 +95,29 @@ StatusOr<std::optional<FoundGrant>> GrantFor(const Site& site, const Terms& term
 }
 
 StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const contracts::Plan& plan,
-                                const PhaseId& phase,
-                                const std::vector<policy::PresentApproval>& approvals) {
+                                const PhaseId& phase, const FoundGrant* grant) {
   JobBorder border{.site = terms.site,
                    .aggregator = terms.aggregator,
                    .roster = terms.roster,
-                   .approvals = approvals,
+                   .approvals = {},
+                   .grant = {},
+                   .trainer = {},
                    .sandbox = policy::SandboxNetwork::kUnset,
                    .released_per_record = 0,
-                   .runs_today = 0};
+                   .epsilon_spent = {},
+                   .runs_today = 0,
+                   .clock_skew = terms.clock_skew};
+  if (grant != nullptr) {
+    border.approvals = grant->approvals;
+    border.grant = {.id = PrintHex(grant->digest),
+                    .dataset = grant->body.dataset,
+                    .plan = PrintHex(grant->body.plan),
+                    .trainer = PrintHex(grant->body.trainer),
+                    .not_after = grant->body.not_after};
+  }
   if (const std::optional<HelloMessage> trainer = site.trainer.Facts()) {
     border.sandbox = NetworkOf(*trainer);
+    border.trainer = trainer->trainer;
   }
   RETURN_IF_ERROR(site.books.With([&](SiteStore& store) -> Status {
     ASSIGN_OR_RETURN(border.released_per_record, store.ReleasedPerRecord(plan.dataset, phase));

@@ -69,10 +69,9 @@ StatusOr<std::optional<FoundGrant>> GrantFor(const Site& site, const Terms& term
                                              const contracts::GrantBody& wanted,
                                              policy::Reason& why);
 
-// What the gate is told of a job: approvals, sandbox, ledger.
+// What the gate is told of a job: grant with its approvals (null: none yet), trainer, ledger.
 StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const contracts::Plan& plan,
-                                const PhaseId& phase,
-                                const std::vector<policy::PresentApproval>& approvals);
+                                const PhaseId& phase, const FoundGrant* grant);
 
 // Thread-safe.
 class PhaseRunner {

@@ -151,8 +151,7 @@ std::variant<Bytes, Reason> PhaseRunner::TakeModel(const OpenedPhase& phase, con
 
 Reason PhaseRunner::OpenData(const OpenedPhase& phase, const JobAtHand& job, const Terms& terms,
                              policy::Obligations& obligations) {
-  const StatusOr<JobBorder> border =
-      BorderOfJob(site_, terms, job.plan, phase.id, job.grant.approvals);
+  const StatusOr<JobBorder> border = BorderOfJob(site_, terms, job.plan, phase.id, &job.grant);
   if (!border.ok()) {
     return Reason::kLogUnavailable;
   }
@@ -261,8 +260,7 @@ std::variant<OutboxRow, Reason> PhaseRunner::PassGate(const OpenedPhase& phase,
     return logged.ok() ? *reason : StorageReason(logged);
   }
   const BuiltUpdate& update = std::get<BuiltUpdate>(built);
-  const StatusOr<JobBorder> border =
-      BorderOfJob(site_, terms, job.plan, phase.id, job.grant.approvals);
+  const StatusOr<JobBorder> border = BorderOfJob(site_, terms, job.plan, phase.id, &job.grant);
   if (!border.ok()) {
     return Reason::kLogUnavailable;
   }

@@ -3,6 +3,7 @@
 
 #include "audit/records.h"
 #include "base/log.h"
+#include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
 #include "policy/language/parse.h"
 #include "site_agent/egress/agent.h"
@@ -190,6 +191,7 @@ StatusOr<v1::SiteMessage> Agent::MakeHello() {
   hello->set_policy_schema_min(policy::kPolicySchema);
   hello->set_policy_schema_max(policy::kPolicySchema);
   hello->set_instance(books_->Instance());
+  hello->set_sent_unix_ms(contracts::UnixMilliseconds(clock_.Now()));
   if (const std::optional<HelloMessage> trainer = trainer_.Facts()) {
     for (const DatasetFact& dataset : trainer->datasets) {
       // Only what the policy knows by that alias: another name never leaves.
@@ -230,6 +232,8 @@ Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
   ASSIGN_OR_RETURN(terms.policies,
                    MeetOnConnect(policies_, welcome.federation_policy(),
                                  welcome.aggregator_policy(), welcome.legal_facts()));
+  terms.clock_skew = contracts::SkewOf(welcome.sent_unix_ms(), clock_.Now());
+  RETURN_IF_ERROR(CheckEnrolment(terms));
   RETURN_IF_ERROR(
       books_->With([&](SiteStore& store) { return store.SetAggregatorStarts(welcome.starts()); }));
   const crypto::PeerIdentity server = connection.client->Server();
@@ -242,6 +246,30 @@ Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
                    .Set("protocol", welcome.protocol())
                    .Build())
       .status();
+}
+
+// Whether this site's policies let it work with this aggregator at all, whatever the job.
+Status Agent::CheckEnrolment(const Terms& terms) {
+  const Decided decided =
+      DecideEnrolment(terms.policies, terms.site, terms.aggregator, terms.clock_skew, clock_.Now());
+  if (decided.Allowed()) {
+    return OkStatus();
+  }
+  const policy::Finding& finding = decided.decision.findings.front();
+  const std::string code(policy::Code(finding.reason));
+  Json tally;
+  tally.Set("reason", code);
+  tally.Set("count", 1);
+  RETURN_IF_ERROR(books_
+                      ->Append(audit::EventBuilder(audit::EventType::kPeerRefused)
+                                   .Set("peer", "aggregator/" + terms.aggregator.name)
+                                   .Set("seconds", 0)
+                                   .Set("counts", Json(JsonArray{tally}))
+                                   .Build())
+                      .status());
+  return Error(StatusCode::kFailedPrecondition,
+               "this site's policies refuse the aggregator: " + code + ", " + finding.what + "; " +
+                   finding.remedy);
 }
 
 Status Agent::TakeStarts(const v1::Welcome& welcome, const Terms& terms) {

@@ -77,8 +77,7 @@ std::variant<policy::Permit, Reason> PhaseRunner::DecideAgain(const OpenedPhase&
       return before.ok() ? Reason::kStatDifference : Reason::kLogUnavailable;
     }
   }
-  const StatusOr<JobBorder> border =
-      BorderOfJob(site_, terms, job.plan, phase.id, job.grant.approvals);
+  const StatusOr<JobBorder> border = BorderOfJob(site_, terms, job.plan, phase.id, &job.grant);
   if (!border.ok()) {
     return Reason::kLogUnavailable;
   }

@@ -42,9 +42,14 @@ inline JobBorder HeartBorder() {
       RosterEntryOf(crypto::Role::kSite, "cleveland", "US-OH", "cleveland-clinic"),
       RosterEntryOf(crypto::Role::kSite, "zurich-basel", "CH",
                     "university-hospitals-zurich-basel")};
-  border.approvals = {{.role = policy::ApprovalRole::kOperator, .count = 1}};
+  border.approvals = {{.role = policy::ApprovalRole::kOperator,
+                       .count = 1,
+                       .organisation = "hungarian-institute-of-cardiology",
+                       .signed_at = kPolicyNow}};
+  border.trainer = Digest{};
   border.sandbox = policy::SandboxNetwork::kNone;
   border.runs_today = 1;
+  border.clock_skew = std::chrono::milliseconds(250);
   return border;
 }
 

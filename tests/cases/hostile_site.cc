@@ -6,8 +6,10 @@
 
 #include "aggregator/coordinator/gate.h"
 #include "audit/records.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "contracts/plan.h"
+#include "contracts/plan_facts.h"
 #include "contracts/roster.h"
 #include "crypto/sha256.h"
 #include "crypto/tree_digest.h"
@@ -148,6 +150,7 @@ StatusOr<v1::Directive> HostileSite::Greet(const std::string& statement) {
   hello->set_policy_schema_min(policy::kPolicySchema);
   hello->set_policy_schema_max(policy::kPolicySchema);
   hello->set_instance(1);
+  hello->set_sent_unix_ms(contracts::UnixMilliseconds(SystemClock().Now()));
   hello->add_dataset_aliases("numbers");
   hello->set_policy_statement(statement);
   hello->set_roster(identity_.files.roster_note);

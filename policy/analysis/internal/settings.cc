@@ -65,8 +65,8 @@ class Comparison {
 std::map<ApprovalRole, std::uint64_t> ApprovalsOf(const Terms& terms) {
   std::map<ApprovalRole, std::uint64_t> approvals;
   for (const auto& clause : terms.approvals) {
-    for (const auto& [role, count] : clause.value) {
-      approvals[role] = std::max<std::uint64_t>(approvals[role], count);
+    for (const auto& [role, wanted] : clause.value) {
+      approvals[role] = std::max<std::uint64_t>(approvals[role], wanted.count);
     }
   }
   return approvals;

@@ -63,8 +63,8 @@ void AddTerms(const Terms& terms, Gathered& gathered) {
   }
   AddAreas(terms.aggregator_control, gathered.control.areas);
   AddAreas(terms.deny_control, gathered.control.areas);
-  for (const auto& clause : terms.regimes) {
-    gathered.regimes.insert(clause.value.begin(), clause.value.end());
+  for (const auto& clause : terms.traits) {
+    gathered.regimes.insert(clause.value.regimes.begin(), clause.value.regimes.end());
   }
   for (const auto& clause : terms.grounds) {
     for (const TransferGround& ground : clause.value) {

@@ -1,19 +1,12 @@
-// Kinds, view, purpose, and everything that is a number.
+// The numbers of a plan, of an update, of the contributors behind a sum.
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
 #include "policy/engine/fold.h"
-#include "policy/engine/internal/evaluation.h"
+#include "policy/engine/internal/bounds.h"
 
 namespace domicile::policy::internal {
 namespace {
-
-std::string Print(std::uint64_t value) { return std::to_string(value); }
-std::string Print(double value) { return PrintDouble(value); }
-std::string Print(SandboxNetwork value) { return "`" + std::string(Code(value)) + "`"; }
-std::string Print(View value) { return "`" + std::string(Code(value)) + "`"; }
-std::string Print(DpMode value) { return "`" + std::string(Code(value)) + "`"; }
 
 bool IsDelta(UpdateKind kind) {
   switch (kind) {
@@ -33,81 +26,8 @@ bool IsDelta(UpdateKind kind) {
 
 }  // namespace
 
-template <typename T>
-void Evaluation::WantAtMost(const Clauses<T>& clauses, T value, Reason reason,
-                            const std::string& what, std::string_view key) {
-  for (const auto& clause : clauses) {
-    Bear(clause.origin);
-    if (!(value <= clause.value)) {
-      Deny(reason, clause.origin,
-           what + " " + Print(value) + ", more than " + std::string(key) + " = " +
-               Print(clause.value),
-           "ask for at most " + Print(clause.value) + ", or raise " + std::string(key) + " in " +
-               policy::Print(clause.origin));
-    }
-  }
-}
-
-template <typename T>
-void Evaluation::WantAtLeast(const Clauses<T>& clauses, T value, Reason reason,
-                             const std::string& what, std::string_view key) {
-  for (const auto& clause : clauses) {
-    Bear(clause.origin);
-    if (!(value >= clause.value)) {
-      Deny(reason, clause.origin,
-           what + " " + Print(value) + ", less than " + std::string(key) + " = " +
-               Print(clause.value),
-           "give at least " + Print(clause.value) + ", or lower " + std::string(key) + " in " +
-               policy::Print(clause.origin));
-    }
-  }
-}
-
-void Evaluation::CheckKinds() {
-  for (const UpdateKind kind : transfer_.kinds) {
-    const std::string name(Code(kind));
-    for (const auto& clause : terms_.update_kinds) {
-      Bear(clause.origin);
-      if (!clause.value.contains(kind)) {
-        Deny(Reason::kUpdateKind, clause.origin, "`" + name + "` is not in allow.update_kinds",
-             "add `" + name + "` to allow.update_kinds in " + policy::Print(clause.origin));
-      }
-    }
-  }
-}
-
-void Evaluation::CheckView() {
-  if (IsModel()) {
-    return;  // a model is an aggregate: CheckContributors sees to that
-  }
-  WantAtMost(terms_.aggregator_view, transfer_.view, Reason::kView, "the receiver would see",
-             "allow.aggregator_view");
-  if (transfer_.view == View::kAggregateOnly || transfer_.view == View::kMaskedIndividual) {
-    return;
-  }
-  for (const auto& clause : terms_.require_secagg) {
-    Bear(clause.origin);
-    if (clause.value) {
-      Deny(Reason::kSecureAggregationRequired, clause.origin,
-           "single contributions would be readable, and require_secagg is set",
-           "use secure aggregation, or write require_secagg = false in " +
-               policy::Print(clause.origin));
-    }
-  }
-}
-
-void Evaluation::CheckContent() {
-  CheckKinds();
-  for (const auto& clause : terms_.purposes) {
-    Bear(clause.origin);
-    if (!clause.value.contains(transfer_.purpose)) {
-      Deny(Reason::kPurpose, clause.origin,
-           "`" + std::string(Code(transfer_.purpose)) + "` is not an allowed purpose",
-           "add it to the purposes in " + policy::Print(clause.origin) +
-               ", if the law and the consent allow");
-    }
-  }
-  CheckView();
+bool Evaluation::HasDelta() const {
+  return std::any_of(transfer_.kinds.begin(), transfer_.kinds.end(), IsDelta);
 }
 
 void Evaluation::CheckPlan() {
@@ -130,11 +50,10 @@ void Evaluation::CheckPlan() {
   // could ever be released.
   WantAtLeast(terms_.min_contributors, std::uint64_t{plan.max_sites}, Reason::kMinContributors,
               "the plan admits sites:", "require.privacy.min_contributors");
-  const bool has_delta = std::any_of(transfer_.kinds.begin(), transfer_.kinds.end(), IsDelta);
   if (plan.batch != 0) {
     WantAtLeast(terms_.min_batch, plan.batch, Reason::kBatch, "the plan's batch is",
                 "require.privacy.min_batch");
-  } else if (transfer_.records_behind && has_delta) {
+  } else if (transfer_.records_behind && HasDelta()) {
     WantAtLeast(terms_.min_batch, *transfer_.records_behind, Reason::kBatch,
                 "the batch is all the records:", "require.privacy.min_batch");
   }
@@ -188,13 +107,31 @@ void Evaluation::CheckPayload() {
                       static_cast<double>(plan.evaluation_numbers),
                   records);
   }
-  const bool has_delta = std::any_of(transfer_.kinds.begin(), transfer_.kinds.end(), IsDelta);
-  if (IsContribution() && has_delta) {
+  if (IsContribution() && HasDelta()) {
     WantAtMost(terms_.params_per_record,
                static_cast<double>(plan.parameters) / static_cast<double>(records),
                Reason::kLimitReleasedNumbers,
                "parameters for each record:", "limit.params_per_record");
   }
+}
+
+std::optional<std::uint64_t> Evaluation::CountContributors() {
+  if (!transfer_.contributors || terms_.contributors.empty()) {
+    return transfer_.contributors;
+  }
+  std::set<std::string_view> organisations;
+  for (const Contributor& contributor : transfer_.contributor_sites) {
+    const bool counts = std::all_of(
+        terms_.contributors.begin(), terms_.contributors.end(),
+        [&contributor](const auto& clause) { return clause.value.contains(contributor.site); });
+    if (counts && !contributor.organisation.empty()) {
+      organisations.insert(contributor.organisation);
+    }
+  }
+  for (const auto& clause : terms_.contributors) {
+    Bear(clause);
+  }
+  return std::min<std::uint64_t>(*transfer_.contributors, organisations.size());
 }
 
 void Evaluation::CheckContributors() {
@@ -205,29 +142,17 @@ void Evaluation::CheckContributors() {
   if (!is_wanted) {
     return;
   }
-  if (!transfer_.contributors) {
+  const std::optional<std::uint64_t> contributors = CountContributors();
+  if (!contributors) {
     Deny(Reason::kMinContributors, {}, "it is not known how many organisations contributed",
          "the aggregator must count them by the roster");
     return;
   }
-  WantAtLeast(terms_.min_contributors, std::uint64_t{*transfer_.contributors},
-              Reason::kMinContributors,
-              "organisations behind the sum:", "require.privacy.min_contributors");
-}
-
-void Evaluation::CheckSite() {
-  if (!IsSitePoint()) {
-    return;
-  }
-  WantAtMost(terms_.runs_per_day, transfer_.runs_today, Reason::kLimitRuns,
-             "runs on this dataset in 24 hours, with this:", "limit.runs_per_day");
-  if (transfer_.sandbox_network) {
-    WantAtMost(terms_.sandbox_network, *transfer_.sandbox_network, Reason::kSandboxMissing,
-               "the trainer's sandbox has the network", "sandbox.network");
-  } else if (transfer_.point != DecisionPoint::kOffer) {
-    Deny(Reason::kSandboxMissing, {}, "the trainer has no sandbox",
-         "run the trainer on a host that can give it one");
-  }
+  WantAtLeast(terms_.min_contributors, *contributors, Reason::kMinContributors,
+              terms_.contributors.empty()
+                  ? "organisations behind the sum:"
+                  : "organisations behind the sum that allow.contributors counts:",
+              "require.privacy.min_contributors");
 }
 
 }  // namespace domicile::policy::internal
