@@ -97,8 +97,9 @@ Status Coordinator::RestoreSites() {
                  "` no longer holds: " + std::string(Message(policy.status())));
       continue;
     }
-    known_.insert_or_assign(site,
-                            KnownSite{.row = row, .policy = *std::move(policy), .entry = *entry});
+    known_.insert_or_assign(
+        site,
+        KnownSite{.row = row, .policy = *std::move(policy), .entry = *entry, .clock_skew = {}});
   }
   return OkStatus();
 }
