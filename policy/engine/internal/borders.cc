@@ -57,14 +57,14 @@ Reason WhyNot(const Ground& ground, Reason documents, bool readable, const Party
   if (ground.is_unknown) {
     return Reason::kFactMissing;
   }
+  if (ground.is_over_threshold) {
+    return Reason::kSubjectsThreshold;
+  }
   if (readable && !ground.has_adequacy) {
     return Readable(party);
   }
   if (ground.has_expired_document) {
     return Reason::kDocumentExpired;
-  }
-  if (ground.is_over_threshold) {
-    return Reason::kSubjectsThreshold;
   }
   if (readable && documents != Reason::kNoTransferMechanism) {
     return Readable(party);
