@@ -152,10 +152,9 @@ void Evaluation::CheckNegativeLists(const Border& border) {
   for (const auto& [regime, law] : law_) {
     for (const Fact* fact : law.negative_lists) {
       const bool holds =
-          view.now >= fact->from_date && !(fact->until_date && view.now >= *fact->until_date);
-      if (!holds ||
-          AnyCovers(fact->from, view.from, view.facts, view.now, view.used) == Cover::kNo ||
-          AnyCovers(fact->to, view.to, view.facts, view.now, view.used) == Cover::kNo) {
+          view.now() >= fact->from_date && !(fact->until_date && view.now() >= *fact->until_date);
+      if (!holds || view.coverage.Any(fact->from, view.from, view.used) == Cover::kNo ||
+          view.coverage.Any(fact->to, view.to, view.used) == Cover::kNo) {
         continue;
       }
       if (view.used != nullptr) {
@@ -177,11 +176,10 @@ void Evaluation::CheckBorder(const Jurisdiction& from, const Party& to, bool rea
   if (!place.ok()) {
     return;  // noted elsewhere
   }
-  const Border border{.view = {.facts = effective_.LegalFacts(),
+  const Border border{.view = {.coverage = coverage_,
                                .from = from,
                                .to = *place,
                                .importer = to.organisation,
-                               .now = transfer_.now,
                                .derogations_count = Least(terms_.derogations).value_or(false),
                                .used = Used()},
                       .party = to,

@@ -76,9 +76,7 @@ void Evaluation::CheckConcern(const Party& to) {
     for (const Fact* fact : law.concerns) {
       const bool holds = transfer_.now >= fact->from_date &&
                          !(fact->until_date && transfer_.now >= *fact->until_date);
-      if (applies && holds &&
-          AnyCovers(fact->from, *from, effective_.LegalFacts(), transfer_.now, nullptr) !=
-              Cover::kNo) {
+      if (applies && holds && coverage_.Any(fact->from, *from, nullptr) != Cover::kNo) {
         DenyConcern(*fact, to);
       }
     }
@@ -88,8 +86,7 @@ void Evaluation::CheckConcern(const Party& to) {
 void Evaluation::DenyConcern(const Fact& fact, const Party& to) {
   const auto deny = [&](const std::string& text) {
     const StatusOr<Jurisdiction> place = Jurisdiction::Parse(text);
-    if (!place.ok() ||
-        AnyCovers(fact.to, *place, effective_.LegalFacts(), transfer_.now, nullptr) == Cover::kNo) {
+    if (!place.ok() || coverage_.Any(fact.to, *place, nullptr) == Cover::kNo) {
       return;
     }
     if (std::set<std::string>* used = Used()) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policy/engine/decide.h"
+#include "policy/engine/internal/coverage.h"
 
 namespace domicile::policy::internal {
 
@@ -34,6 +35,7 @@ class Evaluation {
         law_(ready.law),
         origins_(ready.origins),
         transfer_(transfer),
+        coverage_(effective.LegalFacts(), transfer.now),
         detail_(detail),
         bears_(detail == Detail::kReasons ? ready.origins.size() : 0) {}
 
@@ -172,6 +174,7 @@ class Evaluation {
   const std::map<Regime, RegimeFacts>& law_;
   const std::vector<Origin>& origins_;
   const Transfer& transfer_;
+  Coverage coverage_;
   const Detail detail_;
   bool denied_ = false;
   std::vector<bool> bears_;  // by mark

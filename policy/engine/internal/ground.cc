@@ -19,8 +19,8 @@ class GroundFinder {
           fact->categories.empty() ||
           std::any_of(traits.categories.begin(), traits.categories.end(),
                       [fact](Category category) { return fact->categories.contains(category); });
-      const bool holds =
-          border_.now >= fact->from_date && !(fact->until_date && border_.now >= *fact->until_date);
+      const bool holds = border_.now() >= fact->from_date &&
+                         !(fact->until_date && border_.now() >= *fact->until_date);
       if (!fact->mechanisms.empty() && names && holds &&
           MayReach(traits.subjects_count, fact->at_least)) {
         Use(*fact);
@@ -30,11 +30,11 @@ class GroundFinder {
   }
 
   void ApplyFact(const Fact& fact) {
-    const Cover from = AnyCovers(fact.from, border_.from, border_.facts, border_.now, border_.used);
+    const Cover from = border_.coverage.Any(fact.from, border_.from, border_.used);
     if (from == Cover::kNo) {
       return;
     }
-    const Cover to = AnyCovers(fact.to, border_.to, border_.facts, border_.now, border_.used);
+    const Cover to = border_.coverage.Any(fact.to, border_.to, border_.used);
     if (to == Cover::kNo) {
       return;
     }
@@ -42,10 +42,10 @@ class GroundFinder {
       ground_.is_unknown = true;
       return;
     }
-    if (border_.now < fact.from_date) {
+    if (border_.now() < fact.from_date) {
       return;  // decided, but not yet law
     }
-    if (!fact.HoldsAt(border_.now) || border_.now >= border_.facts.expires) {
+    if (!fact.HoldsAt(border_.now()) || border_.now() >= border_.facts().expires) {
       // A decision that fell matters to who relied on it.
       Use(fact);
       ground_.has_expired_fact =
@@ -104,12 +104,12 @@ class GroundFinder {
   }
 
   bool Fits(const TransferGround& entry) {
-    const Cover cover = Covers(entry.to, border_.to, border_.facts, border_.now, border_.used);
+    const Cover cover = border_.coverage.Of(entry.to, border_.to, border_.used);
     ground_.is_unknown = ground_.is_unknown || cover == Cover::kUnknown;
     if (cover != Cover::kYes || (!entry.importer.empty() && entry.importer != border_.importer)) {
       return false;
     }
-    if (entry.valid_until && border_.now >= *entry.valid_until) {
+    if (entry.valid_until && border_.now() >= *entry.valid_until) {
       ground_.has_expired_document = true;
       return false;
     }
@@ -117,11 +117,11 @@ class GroundFinder {
   }
 
   bool ReliesOnAdequacy() const {
-    return std::any_of(
-        stated_.value.begin(), stated_.value.end(), [this](const TransferGround& entry) {
-          return entry.mechanism == Mechanism::kAdequacy &&
-                 Covers(entry.to, border_.to, border_.facts, border_.now, nullptr) != Cover::kNo;
-        });
+    return std::any_of(stated_.value.begin(), stated_.value.end(),
+                       [this](const TransferGround& entry) {
+                         return entry.mechanism == Mechanism::kAdequacy &&
+                                border_.coverage.Of(entry.to, border_.to, nullptr) != Cover::kNo;
+                       });
   }
 
   void ApplyFreeFlow(const Fact& fact) {
@@ -165,17 +165,17 @@ bool BorderView::IsExport(const RegimeFacts& law) const {
   bool inside = false;
   bool stays = false;
   for (const Fact* fact : law.territories) {
-    if (!fact->HoldsAt(now)) {
+    if (!fact->HoldsAt(now())) {
       continue;
     }
     known = true;
     if (used != nullptr) {
       used->insert(fact->id);
     }
-    inside = inside || AnyCovers(fact->from, from, facts, now, nullptr) != Cover::kNo;
-    stays = stays || AnyCovers(fact->from, to, facts, now, nullptr) == Cover::kYes;
+    inside = inside || coverage.Any(fact->from, from, nullptr) != Cover::kNo;
+    stays = stays || coverage.Any(fact->from, to, nullptr) == Cover::kYes;
   }
-  if (!known || now >= facts.expires) {
+  if (!known || now() >= facts().expires) {
     return LeavesCountry();
   }
   return inside && (LeavesCountry() || !stays);

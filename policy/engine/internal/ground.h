@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "policy/engine/internal/coverage.h"
 #include "policy/engine/meet.h"
 
 namespace domicile::policy::internal {
@@ -26,14 +27,15 @@ struct Ground {
 
 // One border at one time. Borrows everything.
 struct BorderView {
-  const Facts& facts;
+  Coverage& coverage;
   const Jurisdiction& from;
   const Jurisdiction& to;
   const std::string& importer;  // the organisation that receives
-  WallTime now;
   bool derogations_count = false;
   std::set<std::string>* used = nullptr;  // ids of facts that were read; may be null
 
+  const Facts& facts() const { return coverage.facts(); }
+  WallTime now() const { return coverage.now(); }
   bool LeavesCountry() const { return from.Country() != to.Country(); }
   // Whether leaving `from` for `to` is an export under the regime. Without a fact that says where
   // the regime holds, it is.

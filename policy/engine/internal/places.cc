@@ -9,12 +9,12 @@ namespace {
 
 // Whether an area and a place share ground. Wider than "covers": something in `US` may be in the
 // denied `US-CA`, and a deny rule must not miss it.
-Cover Overlaps(const Area& area, const Jurisdiction& place, const Facts& facts, WallTime now,
+Cover Overlaps(const Area& area, const Jurisdiction& place, Coverage& coverage,
                std::set<std::string>* used) {
   if (!area.IsBloc() && place.Covers(area.Place())) {
     return Cover::kYes;
   }
-  return Covers(area, place, facts, now, used);
+  return coverage.Of(area, place, used);
 }
 
 }  // namespace
@@ -106,8 +106,7 @@ void Evaluation::WantInside(const Clauses<std::set<Area>>& clauses, const Jurisd
                             Reason reason) {
   for (const auto& clause : clauses) {
     Bear(clause);
-    const Cover cover =
-        AnyCovers(clause.value, place, effective_.LegalFacts(), transfer_.now, Used());
+    const Cover cover = coverage_.Any(clause.value, place, Used());
     if (cover == Cover::kYes) {
       continue;
     }
@@ -128,7 +127,7 @@ void Evaluation::DenyOverlap(const Clauses<std::set<Area>>& clauses, const Juris
                              std::string_view key, const Party& party, std::string_view relation) {
   for (const auto& clause : clauses) {
     for (const Area& area : clause.value) {
-      const Cover cover = Overlaps(area, place, effective_.LegalFacts(), transfer_.now, Used());
+      const Cover cover = Overlaps(area, place, coverage_, Used());
       if (cover == Cover::kNo) {
         continue;
       }
