@@ -41,6 +41,21 @@ class PairComparison {
                             {})),
         result_(result) {}
 
+  // Ends at the first difference.
+  bool IsSame() {
+    CompareSettings();
+    if (!result_.settings.empty()) {
+      return false;  // far cheaper to tell than requests
+    }
+    Covered covered;
+    for (const DecisionPoint point : internal::AllPoints()) {
+      if (Ask(before_, point, covered) != Ask(after_, point, covered)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   void Run() {
     Covered covered = space_.Cover(internal::AllPoints());
     for (const DecisionPoint point : internal::AllPoints()) {
@@ -63,10 +78,10 @@ class PairComparison {
     }
     const Effective effective = EffectiveOf(world, *site);
     const auto terms = effective.Find(dataset_);
-    const Transfer base = internal::PermissiveTransfer(*site, dataset_, terms ? &*terms : nullptr);
+    const Transfer base = internal::PermissiveTransfer(*site, dataset_, terms.get());
     Explorer explorer(effective, space_, base);
-    explorer.Run(point, [&answers](const Key& key, const Transfer&, const Decision& decision) {
-      answers.emplace(key, decision.result);
+    explorer.Run(point, [&answers](const Key& key, const Transfer&, Result answer) {
+      answers.emplace(key, answer);
       return internal::Next::kEach;
     });
     covered.decisions += explorer.decisions();
@@ -163,6 +178,21 @@ bool DiffResult::IsTightening() const {
 
 bool DiffResult::IsSame() const {
   return has_site && gained.empty() && lost.empty() && settings.empty();
+}
+
+bool IsSameFor(const World& before, const World& after, const Window& window) {
+  DiffResult result;
+  CompareAllFiles(before, after, result);
+  std::map<std::string, std::set<DatasetAlias>> sites;
+  CollectSites(before, sites);
+  CollectSites(after, sites);
+  bool same = result.settings.empty();
+  for (const auto& [site, datasets] : sites) {
+    for (const DatasetAlias& dataset : datasets) {
+      same = same && PairComparison(before, after, site, dataset, window, result).IsSame();
+    }
+  }
+  return same;
 }
 
 DiffResult Diff(const World& before, const World& after, const Window& window) {

@@ -42,6 +42,9 @@ struct DiffResult {
 // permissive that a request can have, and compared as settings.
 DiffResult Diff(const World& before, const World& after, const Window& window);
 
+// Whether the two worlds answer alike: as Diff(...).IsSame(), but ends at the first difference.
+bool IsSameFor(const World& before, const World& after, const Window& window);
+
 // A new version of one policy, the others and the facts as they are. Of a site's own policy ask
 // with no others: what they deny today they may allow tomorrow, and the site would have loosened
 // without its signers. `others` must hold the site policies (or statements) if `before` is no

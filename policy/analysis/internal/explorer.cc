@@ -50,8 +50,10 @@ DimSet DependsOn(Reason reason) {
       return 0;
     case Reason::kPolicyExpired:
     case Reason::kPolicyNotYetValid:
+    case Reason::kLegalFactsDigest:
       return kDate;
     case Reason::kPurpose:
+    case Reason::kPurposeProhibited:
       return Only(Dim::kPurpose);
     case Reason::kUpdateKind:
       return Only(Dim::kKind);
@@ -61,30 +63,60 @@ DimSet DependsOn(Reason reason) {
     case Reason::kRecipient:
       return Only(Dim::kWho);
     case Reason::kLocation:
+    case Reason::kNegativeList:
       return kDate | kPlaces;
     case Reason::kControl:
       return kDate | kControls;
+    case Reason::kForbidden:
+      return kDate | kPlaces | kControls | Only(Dim::kWho) | Only(Dim::kKind);
     case Reason::kEdpbUseCase6:
+    case Reason::kEdpbUseCase7:
     case Reason::kNoTransferMechanism:
-      return kDate | kPlaces | kOrganisations | Only(Dim::kView);
+    case Reason::kDerogation:
+    case Reason::kDocumentMissing:
+    case Reason::kDocumentExpired:
+    case Reason::kSubjectsThreshold:
+      return kDate | kPlaces | kOrganisations | Only(Dim::kWho) | Only(Dim::kView);
+    case Reason::kFactMissing:
+    case Reason::kFactExpired:
+      return kDate | kPlaces | kControls | kOrganisations | Only(Dim::kWho) | Only(Dim::kView);
+    // Numbers and what the site itself has: the same in every request of the space, but that some
+    // are asked of deltas only, or of a view.
+    case Reason::kMinContributors:
+    case Reason::kMinCohort:
+    case Reason::kLocalSteps:
+    case Reason::kBatch:
+    case Reason::kLimitRounds:
+    case Reason::kLimitRuns:
+    case Reason::kLimitBytes:
+    case Reason::kLimitReleasedNumbers:
+    case Reason::kLimitMetrics:
+    case Reason::kLimitEpsilon:
+    case Reason::kPrivacyRequired:
+    case Reason::kSandboxMissing:
+    case Reason::kOutputForbidden:
+      return Only(Dim::kView) | Only(Dim::kKind);
     default:  // of a list that grows: what is not known here may be about anything
       return kEverything;
   }
 }
 
-void Explorer::Run(DecisionPoint point, const Visit& visit, DimSet fixed, const Key& start) {
+void Explorer::Run(DecisionPoint point, const Visit& visit, const Part& part) {
   point_ = point;
   visit_ = &visit;
-  fixed_ = fixed;
-  key_ = start;
+  part_ = &part;
+  key_ = part.start;
   transfer_ = base_;
   transfer_.point = point;
   transfer_.to.role = PartyRole::kAggregator;
   transfer_.to.id = "main";
   transfer_.to.evidence = LocationEvidence::kAttested;
   transfer_.via.reset();
+  transfer_.recipients.clear();
   if (HasVia(point)) {
     transfer_.via = transfer_.to;
+  } else if (HasSecond(point)) {
+    transfer_.recipients.push_back(transfer_.to);
   }
   for (auto& level : denied_) {
     level.clear();
@@ -97,12 +129,14 @@ int Explorer::Descend(std::size_t level) {
     return Ask();
   }
   const Dim dim = static_cast<Dim>(level);
-  const bool is_fixed = (fixed_ >> level) % 2 == 1;
+  const bool is_fixed = (part_->fixed >> level) % 2 == 1;
   const std::size_t begin = is_fixed ? key_.at[level] : 0;
   const std::size_t end = is_fixed ? begin + 1 : space_.Size(point_, dim);
   for (std::size_t value = begin; value < end; ++value) {
     key_.at[level] = static_cast<std::uint16_t>(value);
-    if (!space_.Fits(point_, key_, dim) || IsKnownDenied(level)) {
+    const bool skip = !space_.Fits(point_, key_, dim) ||
+                      (part_->wanted && !part_->wanted(key_, dim)) || IsKnownDenied(level);
+    if (skip) {
       continue;
     }
     space_.Apply(point_, dim, key_, transfer_);
@@ -118,11 +152,9 @@ int Explorer::Descend(std::size_t level) {
 
 int Explorer::Ask() {
   ++decisions_;
-  const Decision decision = Decide(effective_, transfer_);
-  if (decision.result == Result::kDeny) {
-    return Learn(decision);
-  }
-  return LevelOf((*visit_)(key_, transfer_, decision));
+  const Result result = Answer(effective_, transfer_);
+  return result == Result::kDeny ? Learn(Simulate(effective_, transfer_))
+                                 : LevelOf((*visit_)(key_, transfer_, result));
 }
 
 int Explorer::Learn(const Decision& denied) {

@@ -34,8 +34,15 @@ enum class Next : std::uint8_t {
 };
 
 // Called for each request that is not denied, in order of the key.
-using Visit =
-    std::function<Next(const Key& key, const Transfer& transfer, const Decision& decision)>;
+using Visit = std::function<Next(const Key& key, const Transfer& transfer, Result result)>;
+
+// A part of the space.
+struct Part {
+  DimSet fixed = 0;  // these dimensions keep the value of `start`
+  Key start = {};
+  // Asked whenever a dimension has been fixed; empty: everything is wanted.
+  std::function<bool(const Key& key, Dim just_fixed)> wanted = {};
+};
 
 // One thread at a time. Borrows all.
 class Explorer {
@@ -44,8 +51,8 @@ class Explorer {
   Explorer(const Effective& effective, const Space& space, const Transfer& base)
       : effective_(effective), space_(space), base_(base) {}
 
-  // Goes through the whole space at a point. Dimensions in `fixed` keep the value of `start`.
-  void Run(DecisionPoint point, const Visit& visit, DimSet fixed = 0, const Key& start = {});
+  // Goes through the space at a point, or through a part of it.
+  void Run(DecisionPoint point, const Visit& visit, const Part& part = {});
 
   std::uint64_t decisions() const { return decisions_; }
 
@@ -67,7 +74,7 @@ class Explorer {
   const Transfer& base_;
   DecisionPoint point_ = DecisionPoint::kNone;
   const Visit* visit_ = nullptr;
-  DimSet fixed_ = 0;
+  const Part* part_ = nullptr;
   Key key_;
   Transfer transfer_;
   std::array<std::vector<Denied>, kNumDims> denied_;  // by their last dimension

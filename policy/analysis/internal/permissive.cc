@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <limits>
+#include <map>
 
 #include "policy/analysis/internal/space.h"
 #include "policy/engine/fold.h"
@@ -16,13 +18,41 @@ std::string NameOf(const Policy& site) {
   return SiteId::Parse(name).ok() ? name : "site";
 }
 
+// As many as any clause asks for, each by a person of another organisation. When they were signed
+// is set with the date of the request.
+std::vector<PresentApproval> AllApprovals(const Terms& terms) {
+  std::vector<PresentApproval> approvals;
+  for (const auto& [role, wanted] : FoldApprovals(terms)) {
+    for (std::uint32_t i = 1; i <= wanted.count; ++i) {
+      approvals.push_back({role, 1, "approver-" + std::to_string(i), std::nullopt});
+    }
+  }
+  return approvals;
+}
+
+using Names = std::set<std::string>;
+
+// A program or plan that every list names; any at all where there is no list.
+std::optional<Digest> AllowedDigest(const Clauses<Names>& lists) {
+  const std::optional<Names> all = Intersection(lists);
+  if (!all) {
+    return Digest{};
+  }
+  for (const std::string& text : *all) {
+    if (const StatusOr<Digest> digest = ParseDigest(text); digest.ok()) {
+      return *digest;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-Transfer PermissiveTransfer(const Policy& site, const DatasetAlias& dataset,
-                            const Terms* /*terms*/) {
+Transfer PermissiveTransfer(const Policy& site, const DatasetAlias& dataset, const Terms* terms) {
   Transfer transfer;
   transfer.from.role = PartyRole::kSite;
   transfer.from.id = NameOf(site);
+  transfer.from.organisation = kOwnOrganisation;
   transfer.from.evidence = LocationEvidence::kAttested;
   if (site.site) {
     transfer.from.jurisdiction = site.site->jurisdiction.text();
@@ -45,6 +75,8 @@ Transfer PermissiveTransfer(const Policy& site, const DatasetAlias& dataset,
                    .dp_mode = DpMode::kEnforced,
                    .epsilon = 0,
                    .delta = 0,
+                   .dp_unit = DpUnit::kSite,
+                   .sampling = Sampling::kPoissonByAgent,
                    .secagg_threshold = 1};
   transfer.contributors = kManySites;
   transfer.records_behind = kEndless;
@@ -60,6 +92,16 @@ Transfer PermissiveTransfer(const Policy& site, const DatasetAlias& dataset,
   transfer.retention = {.audit = std::chrono::seconds(kEndless),
                         .update = std::chrono::seconds(0),
                         .model_review = std::chrono::seconds(0)};
+  transfer.outputs = std::set<Output>{};
+  transfer.sandbox_profile = SandboxProfile::kTee;
+  if (terms != nullptr) {
+    transfer.approvals = AllApprovals(*terms);
+    transfer.plan_digest = AllowedDigest(terms->models);
+    transfer.trainer_digest = AllowedDigest(terms->trainers);
+    for (const std::string& name : Intersection(terms->contributors).value_or(Names{})) {
+      transfer.contributor_sites.push_back({name, "organisation-" + name});
+    }
+  }
   return transfer;
 }
 

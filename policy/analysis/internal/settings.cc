@@ -18,8 +18,19 @@ std::string Show(double value) { return PrintDouble(value); }
 std::string Show(bool value) { return value ? "true" : "false"; }
 template <typename E>
 requires std::is_enum_v<E> std::string Show(E value) { return std::string(Code(value)); }
+template <typename E>
+std::string Show(const std::set<E>& values) {
+  std::vector<std::string> codes;
+  for (const E value : values) {
+    codes.emplace_back(Code(value));
+  }
+  return "[" + Join(codes, ", ") + "]";
+}
 std::string Show(const std::set<std::string>& values) {
   return "[" + Join(std::vector<std::string>(values.begin(), values.end()), ", ") + "]";
+}
+std::string Show(Duration value) {
+  return value == kLifeOfDataset ? "life" : std::to_string(value.count()) + "s";
 }
 std::string Show(WallTime value) { return PrintTime(value); }
 template <typename T>
@@ -48,6 +59,13 @@ class Comparison {
     Note(std::move(key), before, after, loosens);
   }
 
+  // What is in the list is denied.
+  template <typename T>
+  void Beyond(std::string key, const std::set<T>& before, const std::set<T>& after) {
+    Note(std::move(key), std::optional(before), std::optional(after),
+         !std::includes(after.begin(), after.end(), before.begin(), before.end()));
+  }
+
   std::vector<SettingChange> Take() { return std::move(changes_); }
 
  private:
@@ -62,26 +80,39 @@ class Comparison {
   std::vector<SettingChange> changes_;
 };
 
-std::map<ApprovalRole, std::uint64_t> ApprovalsOf(const Terms& terms) {
-  std::map<ApprovalRole, std::uint64_t> approvals;
-  for (const auto& clause : terms.approvals) {
-    for (const auto& [role, wanted] : clause.value) {
-      approvals[role] = std::max<std::uint64_t>(approvals[role], wanted.count);
+// The lists of areas that must all cover, by their texts: whether one list is wider than another in
+// other words cannot be told without a date, and counts as loosening.
+std::optional<std::set<std::string>> AreaTexts(const Clauses<std::set<Area>>& clauses) {
+  std::optional<std::set<std::string>> common;
+  for (const auto& clause : clauses) {
+    std::set<std::string> texts;
+    for (const Area& area : clause.value) {
+      texts.insert(area.text());
+    }
+    if (!common) {
+      common = std::move(texts);
+    } else {
+      std::erase_if(*common, [&texts](const std::string& text) { return !texts.contains(text); });
     }
   }
-  return approvals;
+  return common;
 }
 
 void CompareApprovals(const Terms& before, const Terms& after, Comparison& comparison) {
-  const auto old_counts = ApprovalsOf(before);
-  const auto new_counts = ApprovalsOf(after);
+  const auto old_wanted = FoldApprovals(before);
+  const auto new_wanted = FoldApprovals(after);
   for (const ApprovalRole role : AllOf<ApprovalRole>()) {
-    const auto count = [role](const std::map<ApprovalRole, std::uint64_t>& counts) {
-      const auto found = counts.find(role);
-      return std::optional<std::uint64_t>(found == counts.end() ? 0 : found->second);
+    const auto wanted = [role](const std::map<ApprovalRole, WantedApproval>& all) {
+      const auto found = all.find(role);
+      return found == all.end() ? WantedApproval{} : found->second;
     };
-    comparison.AtLeast("approvals.required " + std::string(Code(role)), count(old_counts),
-                       count(new_counts));
+    const std::string key = "approvals.required " + std::string(Code(role));
+    const WantedApproval was = wanted(old_wanted);
+    const WantedApproval is = wanted(new_wanted);
+    comparison.AtLeast(key, std::optional<std::uint64_t>(was.count),
+                       std::optional<std::uint64_t>(is.count));
+    comparison.AtLeast(key + ", distinct_org", std::optional<bool>(was.distinct_org),
+                       std::optional<bool>(is.distinct_org));
   }
 }
 
@@ -149,8 +180,37 @@ std::vector<SettingChange> CompareTerms(const Terms& before, const Terms& after)
   at_most("limit.released_numbers_per_record", &Terms::released_numbers_per_record);
   at_most("limit.metrics", &Terms::metrics);
   at_most("limit.params_per_record", &Terms::params_per_record);
+  at_least("require.privacy.secagg_threshold", &Terms::secagg_threshold);
+  at_least("require.privacy.dp_unit", &Terms::dp_unit);
+  at_least("require.privacy.sampling", &Terms::sampling);
+  at_least("require.evidence", &Terms::evidence);
+  at_least("site.location_evidence", &Terms::site_evidence);
+  at_most("limit.epsilon_total", &Terms::epsilon_total);
+  at_most("limit.epsilon_per_run", &Terms::epsilon_per_run);
+  at_most("limit.delta", &Terms::delta);
+  at_least("limit.budget_window", &Terms::budget_window);
+  at_most("limit.export_subjects_per_year", &Terms::export_subjects_per_year);
   at_most("sandbox.network", &Terms::sandbox_network);
+  at_least("sandbox.profile_min", &Terms::sandbox_profile);
   at_most("update.weights", &Terms::weights);
+  at_most("approvals.max_age", &Terms::approval_max_age);
+  at_least("retention.audit_min", &Terms::audit_min);
+  at_most("retention.update_max", &Terms::update_max);
+  at_most("retention.model_review", &Terms::model_review);
+  at_least("erasure.on_withdrawal", &Terms::on_withdrawal);
+  at_least("audit.witnesses_min", &Terms::witnesses_min);
+  at_most("audit.max_unwitnessed_age", &Terms::max_unwitnessed_age);
+  at_most("time.max_skew", &Terms::max_skew);
+  // Allowed only if all allow it: the least of the answers counts.
+  at_most("allow.derogations", &Terms::derogations);
+  const auto within = [&](std::string key, auto member) {
+    compare.Within(std::move(key), Intersection(before.*member), Intersection(after.*member));
+  };
+  within("allow.models", &Terms::models);
+  within("allow.trainers", &Terms::trainers);
+  within("allow.contributors", &Terms::contributors);
+  compare.Within("allow.transit", AreaTexts(before.transit), AreaTexts(after.transit));
+  compare.Beyond("deny.outputs", Union(before.deny_outputs), Union(after.deny_outputs));
   CompareApprovals(before, after, compare);
   std::vector<SettingChange> changes = compare.Take();
   CompareGrounds(before, after, changes);

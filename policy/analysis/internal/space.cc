@@ -13,10 +13,10 @@ namespace {
 // A name that no rule can be about.
 constexpr std::string_view kUnnamed = "another";
 
-constexpr std::array<DecisionPoint, 8> kPoints = {
+constexpr std::array<DecisionPoint, 7> kPoints = {
     DecisionPoint::kEgress,      DecisionPoint::kIngress,       DecisionPoint::kAggregateRelease,
     DecisionPoint::kModelToSite, DecisionPoint::kModelDownload, DecisionPoint::kView,
-    DecisionPoint::kEnrolment,   DecisionPoint::kParentSum};
+    DecisionPoint::kParentSum};
 
 bool IsModelPoint(DecisionPoint point) {
   return point == DecisionPoint::kModelToSite || point == DecisionPoint::kModelDownload;
@@ -78,6 +78,7 @@ void AddTerms(const Terms& terms, Gathered& gathered) {
   AddTokens(terms.recipients, gathered);
   AddTokens(terms.deny_recipients, gathered);
   AddAreas(terms.purposes, gathered.purposes);
+  AddAreas(terms.deny_purposes, gathered.purposes);
 }
 
 void AddFacts(const Facts& facts, Gathered& gathered) {
@@ -105,6 +106,12 @@ void AddPolicy(const Policy& policy, const DatasetAlias& dataset, Gathered& gath
   gathered.end = std::max(gathered.end, policy.identity.expires);
   if (policy.site) {
     gathered.places.countries.insert(std::string(policy.site->jurisdiction.Country()));
+    gathered.places.areas.insert({Area::Of(policy.site->jurisdiction)});
+    gathered.control.areas.insert({Area::Of(policy.site->jurisdiction)});
+    for (const Jurisdiction& place : policy.site->control_jurisdictions) {
+      gathered.places.areas.insert({Area::Of(place)});
+      gathered.control.areas.insert({Area::Of(place)});
+    }
   }
   if (const PolicyDataset* described = policy.Find(dataset)) {
     for (const auto* document :
@@ -220,6 +227,8 @@ bool HasVia(DecisionPoint point) {
   return IsModelPoint(point) || point == DecisionPoint::kView || point == DecisionPoint::kParentSum;
 }
 
+bool HasSecond(DecisionPoint point) { return HasVia(point) || point == DecisionPoint::kOffer; }
+
 std::size_t KeyHash::operator()(const Key& key) const {
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a
   for (const std::uint16_t value : key.at) {
@@ -230,7 +239,7 @@ std::size_t KeyHash::operator()(const Key& key) const {
 
 Space Space::About(std::span<const World* const> worlds, const std::string& site,
                    const DatasetAlias& dataset, const Window& window, const std::set<Area>& named) {
-  const Gathered gathered = Gather(worlds, site, dataset, named);
+  Gathered gathered = Gather(worlds, site, dataset, named);
   Space space;
   space.places_ = SplitPlaces(gathered.places);
   space.control_ = SplitPlaces(gathered.control);
@@ -240,6 +249,9 @@ Space Space::About(std::span<const World* const> worlds, const std::string& site
       space.to_places_.push_back({i, Relation::kHubsCountry});
       space.to_places_.push_back({i, Relation::kAnotherCountry});
     }
+  }
+  if (gathered.regimes.contains(Regime::kUsHipaa)) {
+    gathered.organisations.insert(std::string(kOwnOrganisation));  // needs no agreement with itself
   }
   space.organisations_ = ListOrganisations(gathered.organisations);
   space.who_ = ListWho(gathered);
@@ -252,7 +264,7 @@ std::vector<Who> Space::WhoAt(DecisionPoint point) const {
   std::vector<Who> fitting;
   for (const Who& who : who_) {
     const bool fits = (point == DecisionPoint::kModelToSite && who.role == PartyRole::kSite) ||
-                      (point == DecisionPoint::kModelDownload &&
+                      ((point == DecisionPoint::kModelDownload || point == DecisionPoint::kOffer) &&
                        (who.role == PartyRole::kSite || who.role == PartyRole::kOperator)) ||
                       (point == DecisionPoint::kView &&
                        (who.role == PartyRole::kOperator || who.role == PartyRole::kAuditor)) ||
@@ -265,7 +277,7 @@ std::vector<Who> Space::WhoAt(DecisionPoint point) const {
 }
 
 std::size_t Space::Size(DecisionPoint point, Dim dim) const {
-  const bool has_via = HasVia(point);
+  const bool has_second = HasSecond(point);
   switch (dim) {
     case Dim::kDate:
       return dates_.size();
@@ -274,15 +286,15 @@ std::size_t Space::Size(DecisionPoint point, Dim dim) const {
     case Dim::kHubControl:
       return control_.size();
     case Dim::kHubOrganisation:
-      return has_via ? 1 : organisations_.size();
+      return HasVia(point) ? 1 : organisations_.size();
     case Dim::kWho:
-      return has_via ? WhoAt(point).size() : 1;
+      return has_second ? WhoAt(point).size() : 1;
     case Dim::kToPlace:
-      return has_via ? to_places_.size() : 1;
+      return has_second ? to_places_.size() : 1;
     case Dim::kToControl:
-      return has_via ? control_.size() : 1;
+      return has_second ? control_.size() : 1;
     case Dim::kToOrganisation:
-      return has_via ? organisations_.size() : 1;
+      return has_second ? organisations_.size() : 1;
     case Dim::kView:
       return IsModelPoint(point) ? 1 : AllOf<View>().size();
     case Dim::kPurpose:
@@ -294,7 +306,7 @@ std::size_t Space::Size(DecisionPoint point, Dim dim) const {
 }
 
 bool Space::Fits(DecisionPoint point, const Key& key, Dim just_fixed) const {
-  if (just_fixed != Dim::kToPlace || !HasVia(point)) {
+  if (just_fixed != Dim::kToPlace || !HasSecond(point)) {
     return true;
   }
   const ToPlace& to = to_places_[key[Dim::kToPlace]];
@@ -306,9 +318,15 @@ bool Space::Fits(DecisionPoint point, const Key& key, Dim just_fixed) const {
 void Space::Apply(DecisionPoint point, Dim dim, const Key& key, Transfer& transfer) const {
   const bool has_via = HasVia(point);
   Party& hub = has_via ? *transfer.via : transfer.to;
+  Party* second = has_via                          ? &transfer.to
+                  : point == DecisionPoint::kOffer ? &transfer.recipients.front()
+                                                   : nullptr;
   switch (dim) {
     case Dim::kDate:
       transfer.now = dates_[key[dim]].from;
+      for (PresentApproval& approval : transfer.approvals) {
+        approval.signed_at = transfer.now;
+      }
       return;
     case Dim::kHubPlace:
       hub.jurisdiction = places_[key[dim]].first.text();
@@ -320,28 +338,28 @@ void Space::Apply(DecisionPoint point, Dim dim, const Key& key, Transfer& transf
       hub.organisation = has_via ? organisations_.back() : organisations_[key[dim]];
       return;
     case Dim::kWho:
-      if (has_via) {
+      if (second != nullptr) {
         const std::vector<Who> fitting = WhoAt(point);
-        transfer.to.role = fitting[key[dim]].role;
-        transfer.to.id = fitting[key[dim]].id;
+        second->role = fitting[key[dim]].role;
+        second->id = fitting[key[dim]].id;
       }
       return;
     case Dim::kToPlace:
-      if (has_via) {
+      if (second != nullptr) {
         const ToPlace& to = to_places_[key[dim]];
         const PlaceClass& place = places_[to.place_class];
-        transfer.to.jurisdiction =
+        second->jurisdiction =
             to.relation == Relation::kAnotherCountry ? place.elsewhere->text() : place.first.text();
       }
       return;
     case Dim::kToControl:
-      if (has_via) {
-        transfer.to.control = {control_[key[dim]].first.text()};
+      if (second != nullptr) {
+        second->control = {control_[key[dim]].first.text()};
       }
       return;
     case Dim::kToOrganisation:
-      if (has_via) {
-        transfer.to.organisation = organisations_[key[dim]];
+      if (second != nullptr) {
+        second->organisation = organisations_[key[dim]];
       }
       return;
     case Dim::kView:
@@ -361,7 +379,7 @@ std::uint64_t Space::Weight(DecisionPoint point, const Key& key) const {
   std::uint64_t weight = places_[key[Dim::kHubPlace]].members.size() *
                          control_[key[Dim::kHubControl]].members.size() *
                          purposes_[key[Dim::kPurpose]].members.size();
-  if (HasVia(point)) {
+  if (HasSecond(point)) {
     const ToPlace& to = to_places_[key[Dim::kToPlace]];
     const std::uint64_t places = places_[to.place_class].members.size();
     weight *= control_[key[Dim::kToControl]].members.size();
@@ -383,7 +401,7 @@ std::uint64_t Space::FullSize(DecisionPoint point) const {
   std::uint64_t size = dates_.size() * count(places_) * count(control_) *
                        Size(point, Dim::kHubOrganisation) * Size(point, Dim::kView) *
                        AllOf<Purpose>().size() * Size(point, Dim::kKind);
-  if (HasVia(point)) {
+  if (HasSecond(point)) {
     size *= Size(point, Dim::kWho) * count(places_) * count(control_) * organisations_.size();
   }
   return size;

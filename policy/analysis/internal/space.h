@@ -113,10 +113,15 @@ class Space {
   std::vector<Period> dates_;
 };
 
-// The points that an analysis asks about. `offer` and `data_open` ask the same of the same parties
-// before anything is computed.
+// The points that an analysis asks about. `enrolment`, `offer` and `data_open` ask the same of the
+// same parties before anything is computed.
 std::span<const DecisionPoint> AllPoints();
 bool HasVia(DecisionPoint point);
+// Whether two parties get something: of an offer, the aggregator and one recipient of models.
+bool HasSecond(DecisionPoint point);
+
+// The organisation of the site itself, whose name no policy has.
+inline constexpr std::string_view kOwnOrganisation = "the site's own organisation";
 
 // A request at the most permissive numbers a real one can have: one round, one run, endless records
 // behind every number, every approval; no number denies it that would not deny all.
