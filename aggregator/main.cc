@@ -7,6 +7,7 @@
 
 #include "aggregator/coordinator/config.h"
 #include "aggregator/coordinator/coordinator.h"
+#include "aggregator/coordinator/signed_policies.h"
 #include "aggregator/service/admin_service.h"
 #include "aggregator/service/federation_service.h"
 #include "base/clock.h"
@@ -68,6 +69,12 @@ Status Run(const std::string& config_path, const Signals& signals) {
   ASSIGN_OR_RETURN(
       PolicyFiles policies,
       ReadPolicies(config.federation_policy, config.aggregator_policy, config.legal_facts));
+  RETURN_IF_ERROR(CheckSigned(config, policies));
+  if (config.policy_signers.none) {
+    LogWarning(
+        "policy_signers = \"none\": policies and legal facts are taken unsigned; whoever can "
+        "write the files decides what this federation allows");
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
                    Coordinator::Open({.state_folder = config.state,
                                       .max_update_bytes = config.update_bytes,

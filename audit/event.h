@@ -44,6 +44,9 @@ enum class EventType : std::uint16_t {
   kGrantLoaded = 11,
   kGrantRefused = 12,
 
+  kPolicyWaiting = 13,
+  kLedgerRestored = 14,
+
   // Jobs and phases.
   kJobSubmitted = 20,
   kJobOffered = 21,

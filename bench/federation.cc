@@ -134,7 +134,8 @@ StatusOr<BenchFederation> BenchFederation::Create(const std::string& folder,
                         "listen = \"127.0.0.1:0\"\n"
                         "federation_policy = \"federation.policy.toml\"\n"
                         "aggregator_policy = \"aggregator.policy.toml\"\n"
-                        "legal_facts = \"legal-facts.toml\"\n"));
+                        "legal_facts = \"legal-facts.toml\"\n"
+                        "policy_signers = \"none\"\n"));
   for (std::uint32_t site = 1; site <= shape.sites; ++site) {
     RETURN_IF_ERROR(federation.WriteSite(site, now));
   }
@@ -228,6 +229,7 @@ Status BenchFederation::WriteAgentConfig(std::uint32_t number) const {
                    "legal_facts = \"legal-facts.toml\"\n"
                    "grants = \"grants\"\n"
                    "requests = \"requests\"\n"
+                   "policy_signers = \"none\"\n"
                    "approvals = 1\n\n"
                    "[[approver]]\n"
                    "role = \"operator\"\n"

@@ -10,6 +10,7 @@
 #include "base/toml.h"
 #include "cli/command.h"
 #include "cli/policy_export.h"
+#include "cli/policy_sign.h"
 #include "crypto/sha256.h"
 #include "policy/engine/explain.h"
 #include "policy/engine/request.h"
@@ -174,6 +175,7 @@ void AddPolicy(CLI::App& program, Context& context) {
   explain_command->add_flag("--json", explain->json, "print the decision as JSON");
   OnRun(*explain_command, context, [explain, &context] { return Explain(*explain, context); });
   AddPolicyExport(*group, context);
+  AddPolicySign(*group, context);
 }
 
 }  // namespace domicile::cli

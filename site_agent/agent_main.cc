@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/daemon.h"
@@ -15,7 +16,7 @@
 #include "contracts/identity.h"
 #include "site_agent/egress/agent.h"
 #include "site_agent/egress/config.h"
-#include "site_agent/egress/gate.h"
+#include "site_agent/egress/policy_keeper.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "wire/tls.h"
 
@@ -27,12 +28,33 @@ constexpr std::uint64_t kLargestConfig = std::uint64_t{1} << 20U;
 // What the agent touches from now on. The data is in none of it: opening a data file fails even
 // where file modes would allow it.
 Lockdown LockdownFor(const AgentConfig& config) {
-  const std::vector<PathRule> paths = {
+  std::vector<PathRule> paths = {
       {.path = config.state, .access = PathAccess::kWrite, .required = true},
       {.path = config.requests, .access = PathAccess::kWrite, .required = true},
       {.path = config.grants, .access = PathAccess::kRead, .required = true},
       {.path = config.trainer_socket, .access = PathAccess::kWrite, .required = false}};
+  const std::vector<std::string> folders = PolicyFolders(config);
+  for (const std::string& folder : folders) {
+    paths.push_back({.path = folder, .access = PathAccess::kRead, .required = true});
+  }
+  if (folders.empty()) {
+    LogWarning(
+        "policies cannot be loaded anew while this runs: other things lie in their folder, "
+        "so it is shut; restart the agent for a new version");
+    for (const std::string& file : {config.policy, config.federation_policy, config.legal_facts}) {
+      paths.push_back({.path = file, .access = PathAccess::kRead, .required = false});
+      paths.push_back({.path = file + ".sig", .access = PathAccess::kRead, .required = false});
+    }
+  }
   return AgentLockdown(paths);
+}
+
+void SayIfUnsigned(const AgentConfig& config) {
+  if (config.policy_signers.none) {
+    LogWarning(
+        "policy_signers = \"none\": policies and legal facts are taken unsigned; whoever can "
+        "write the files decides what leaves this site");
+  }
 }
 
 Status Run(const std::string& config_path, const Signals& signals) {
@@ -43,9 +65,7 @@ Status Run(const std::string& config_path, const Signals& signals) {
   ASSIGN_OR_RETURN(AgentConfig config, ParseAgentConfig(text, config_path));
   ASSIGN_OR_RETURN(contracts::Identity identity,
                    contracts::LoadIdentity(config.identity, crypto::Role::kSite, clock.Now()));
-  ASSIGN_OR_RETURN(OwnPolicies policies,
-                   ReadOwnPolicies(config.policy, config.federation_policy, config.legal_facts,
-                                   identity.Name().jurisdiction));
+  SayIfUnsigned(config);
   for (const std::string& folder : {config.state, config.grants, config.requests}) {
     RETURN_IF_ERROR(CreateFolders(folder));
   }
@@ -54,16 +74,22 @@ Status Run(const std::string& config_path, const Signals& signals) {
   LogInfo("locked: " + std::to_string(sandbox.layers.size()) + " walls, landlock version " +
           std::to_string(sandbox.landlock_abi));
 
-  ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent,
-                   Agent::Open(std::move(config), std::move(identity), std::move(policies),
-                               DOMICILE_VERSION, clock, random));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Agent> agent,
+      Agent::Open(std::move(config), std::move(identity), DOMICILE_VERSION, clock, random));
   std::stop_source stop;
-  std::jthread stopper([&signals, &stop](const std::stop_token& done) {
+  std::jthread stopper([&signals, &stop, &agent = *agent](const std::stop_token& done) {
     // A second's pace, so that this thread also ends when the agent ends by itself.
     while (!done.stop_requested()) {
-      if (signals.Wait(std::chrono::seconds(1)) == Signals::Asked::kStop) {
-        stop.request_stop();
-        return;
+      switch (signals.Wait(std::chrono::seconds(1))) {
+        case Signals::Asked::kStop:
+          stop.request_stop();
+          return;
+        case Signals::Asked::kReload:
+          agent.AskReload();
+          break;
+        case Signals::Asked::kNothing:
+          break;
       }
     }
   });

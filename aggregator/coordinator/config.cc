@@ -1,5 +1,6 @@
 #include "aggregator/coordinator/config.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -20,6 +21,8 @@ StatusOr<Config> ParseConfig(std::string_view toml, std::string_view file) {
   config.federation_policy = path("federation_policy");
   config.aggregator_policy = path("aggregator_policy");
   config.legal_facts = path("legal_facts");
+  constexpr std::array<std::string_view, 3> kSources = {"federation", "aggregator", "facts"};
+  config.policy_signers = contracts::ReadPolicySigners(root, main, kSources);
   if (std::optional<TomlTable> limits = root.TryTable("limits")) {
     const auto number = [&](std::string_view key, std::int64_t low, std::int64_t high,
                             std::int64_t otherwise) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "contracts/policy_signature.h"
 
 namespace domicile::aggregator {
 
@@ -17,6 +18,7 @@ struct Config {
   std::string federation_policy;
   std::string aggregator_policy;
   std::string legal_facts;
+  contracts::PolicySigners policy_signers;
   std::uint64_t update_bytes = std::uint64_t{1} << 30U;
   std::uint32_t upload_slots = 4;
   std::int32_t window_bytes = 4 << 20;

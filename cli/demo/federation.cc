@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/authority.h"
 #include "cli/demo/example_dates.h"
+#include "cli/policy_sign.h"
 #include "contracts/plan.h"
 #include "crypto/certificate.h"
 
@@ -95,6 +96,10 @@ Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
                          .control = {"IE"},
                          .hosts = {"127.0.0.1", "localhost"}},
                         Path("aggregator/identity")));
+  RETURN_IF_ERROR(CreateFolders(Path("office")));
+  ASSIGN_OR_RETURN(const crypto::NoteVerifier office,
+                   MakeApprover("federation-office", Path("office/policies.key"), random));
+  office_key_ = office.Print();
   IssueRequest person;
   person.role = crypto::Role::kOperator;
   person.name = "demo";
@@ -113,6 +118,9 @@ Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
         const crypto::NoteVerifier key,
         MakeApprover("operator-" + site.name, SitePath(site, "approver/operator.key"), random));
     approver_keys_[site.name] = key.Print();
+    ASSIGN_OR_RETURN(const crypto::NoteVerifier officer,
+                     MakeApprover("dpo-" + site.name, SitePath(site, "approver/dpo.key"), random));
+    officer_keys_[site.name] = officer.Print();
   }
   // Everybody gets the roster that lists everybody.
   const std::string& roster = authority.RosterNote();
@@ -134,7 +142,10 @@ Status DemoFederation::WriteAggregator() {
   RETURN_IF_ERROR(CreateFolders(Path("aggregator/audit")));
   for (const char* file :
        {"federation.policy.toml", "aggregator.policy.toml", "legal-facts.toml"}) {
-    RETURN_IF_ERROR(CopyExample(file, JoinPath(Path("aggregator"), file)));
+    const std::string copy = JoinPath(Path("aggregator"), file);
+    RETURN_IF_ERROR(CopyExample(file, copy));
+    const std::vector<std::string> office = {Path("office/policies.key")};
+    RETURN_IF_ERROR(SignPolicyFile(copy, office, now_).status());
   }
   return Write(Path("aggregator/aggregator.toml"),
                "[aggregator]\n"
@@ -143,7 +154,22 @@ Status DemoFederation::WriteAggregator() {
                "listen = \"127.0.0.1:0\"\n"
                "federation_policy = \"federation.policy.toml\"\n"
                "aggregator_policy = \"aggregator.policy.toml\"\n"
-               "legal_facts = \"legal-facts.toml\"\n");
+               "legal_facts = \"legal-facts.toml\"\n\n"
+               "[policy_signers]\n"
+               "federation = [" +
+                   Quoted(office_key_) + "]\naggregator = [" + Quoted(office_key_) +
+                   "]\nfacts = [" + Quoted(office_key_) + "]\n");
+}
+
+Status DemoFederation::SignPolicies(const DemoSite& site) const {
+  const std::vector<std::string> office = {Path("office/policies.key")};
+  const std::vector<std::string> own = {SitePath(site, "approver/dpo.key"),
+                                        SitePath(site, "approver/operator.key")};
+  RETURN_IF_ERROR(SignPolicyFile(SitePath(site, "site.policy.toml"), own, now_).status());
+  for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
+    RETURN_IF_ERROR(SignPolicyFile(SitePath(site, file), office, now_).status());
+  }
+  return OkStatus();
 }
 
 Status DemoFederation::WriteSite(const DemoSite& site) {
@@ -155,6 +181,7 @@ Status DemoFederation::WriteSite(const DemoSite& site) {
   for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
     RETURN_IF_ERROR(CopyExample(file, SitePath(site, file)));
   }
+  RETURN_IF_ERROR(SignPolicies(site));
   RETURN_IF_ERROR(
       CopyExample("dataset." + site.name + ".toml", SitePath(site, "data/dataset.toml")));
   RETURN_IF_ERROR(
@@ -193,7 +220,12 @@ Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
                    "legal_facts = \"legal-facts.toml\"\n"
                    "grants = \"grants\"\n"
                    "requests = \"requests\"\n"
-                   "approvals = 1\n\n" +
+                   "approvals = 1\n\n"
+                   "[policy_signers]\n"
+                   "site = [" +
+                   Quoted(officer_keys_.at(site.name)) + ", " +
+                   Quoted(approver_keys_.at(site.name)) + "]\nfederation = [" +
+                   Quoted(office_key_) + "]\nfacts = [" + Quoted(office_key_) + "]\n\n" +
                    ApproverTable(approver_keys_.at(site.name)));
 }
 

@@ -40,6 +40,8 @@ class DemoFederation {
   Status WriteAgentConfigs(const std::string& address);
   // Asks every program to stop, sites first, and waits.
   void Stop();
+  // Signs the policies and facts of a site again, after somebody has changed them.
+  Status SignPolicies(const DemoSite& site) const;
   // Signs what waits for approval at a site, as its operator would; true if something was signed.
   StatusOr<bool> Approve(const DemoSite& site);
 
@@ -73,6 +75,8 @@ class DemoFederation {
   WallTime now_;
   std::string address_;
   std::map<std::string, std::string> approver_keys_;  // public, by site
+  std::map<std::string, std::string> officer_keys_;   // likewise, of data protection officers
+  std::string office_key_;                            // public, of the federation's office
   std::optional<Child> aggregator_;
   std::vector<Child> trainers_;
   std::vector<Child> agents_;

@@ -31,11 +31,10 @@ void WaitFor(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-Agent::Agent(AgentConfig config, contracts::Identity identity, OwnPolicies policies,
-             std::string version, const Clock& clock)
+Agent::Agent(AgentConfig config, contracts::Identity identity, std::string version,
+             const Clock& clock)
     : config_(std::move(config)),
       identity_(std::move(identity)),
-      policies_(std::move(policies)),
       version_(std::move(version)),
       clock_(clock),
       trainer_(config_.trainer_socket) {}
@@ -43,14 +42,16 @@ Agent::Agent(AgentConfig config, contracts::Identity identity, OwnPolicies polic
 Agent::~Agent() = default;
 
 StatusOr<std::unique_ptr<Agent>> Agent::Open(AgentConfig config, contracts::Identity identity,
-                                             OwnPolicies policies, std::string version,
-                                             const Clock& clock, Random& random) {
+                                             std::string version, const Clock& clock,
+                                             Random& random) {
   // Not make_unique: the constructor is private.
-  std::unique_ptr<Agent> agent(new Agent(std::move(config), std::move(identity),
-                                         std::move(policies), std::move(version), clock));
+  std::unique_ptr<Agent> agent(
+      new Agent(std::move(config), std::move(identity), std::move(version), clock));
   RETURN_IF_ERROR(CreateFolders(agent->config_.grants));
   ASSIGN_OR_RETURN(agent->books_,
                    Books::Open(agent->config_.state, *agent->identity_.log_key, clock, random));
+  agent->keeper_.emplace(agent->config_, agent->identity_.Name().jurisdiction, *agent->books_,
+                         clock);
   ASSIGN_OR_RETURN(SiteId id, SiteId::Parse(agent->identity_.Name().name));
   agent->site_ = std::make_unique<Site>(Site{.config = agent->config_,
                                              .identity = agent->identity_,
@@ -84,24 +85,7 @@ Status Agent::LogStart() {
                                    .Set("version", identity_.roster.version)
                                    .Build())
                       .status());
-  for (const auto& [source, digest, version] :
-       {std::tuple("site", DigestOf(policies_.statement), policies_.site.identity.version),
-        std::tuple("federation", DigestOf(policies_.federation_text),
-                   policies_.federation.identity.version)}) {
-    RETURN_IF_ERROR(books_
-                        ->Append(audit::EventBuilder(audit::EventType::kPolicyLoaded)
-                                     .Set("source", source)
-                                     .Set("digest", digest)
-                                     .Set("version", version)
-                                     .Build())
-                        .status());
-  }
-  return books_
-      ->Append(audit::EventBuilder(audit::EventType::kFactsLoaded)
-                   .Set("digest", DigestOf(policies_.facts_text))
-                   .Set("version", policies_.facts.version)
-                   .Build())
-      .status();
+  return OkStatus();
 }
 
 // Offers cannot be answered without knowing the trainer and its data: it comes first.
@@ -138,14 +122,43 @@ Status Agent::WaitForTrainer(const std::stop_token& stop) {
   return OkStatus();
 }
 
+void Agent::AskReload() {
+  reload_asked_ = true;
+  events_.Push(ReloadAsked{});
+}
+
+Status Agent::LookAtPolicies() {
+  const std::optional<WallTime> due = keeper_->NextLook();
+  if (!reload_asked_.exchange(false) && !(due && *due <= clock_.Now())) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(OwnPolicies now, keeper_->Look());
+  const bool same = now.site_text == policies_.site_text &&
+                    now.federation_text == policies_.federation_text &&
+                    now.facts_text == policies_.facts_text;
+  if (same) {
+    return OkStatus();
+  }
+  policies_ = std::move(now);
+  LogInfo("policies were loaded anew: version " + std::to_string(policies_.site.identity.version) +
+          " of the site's is in force");
+  return Error(StatusCode::kUnavailable, "the policies in force have changed");
+}
+
 Status Agent::Run(const std::stop_token& stop, const std::function<void()>& ready) {
   RETURN_IF_ERROR(LogStart());
+  ASSIGN_OR_RETURN(policies_, keeper_->Look());
   RETURN_IF_ERROR(TakeDenials(nullptr));
   RETURN_IF_ERROR(WaitForTrainer(stop));
   std::chrono::milliseconds wait = kFirstRetry;
   while (!stop.stop_requested()) {
     was_ready_ = false;
     come_back_after_ = {};
+    // A change is told by the connection that is made next.
+    if (const Status looked = LookAtPolicies();
+        !looked.ok() && looked.code() != StatusCode::kUnavailable) {
+      return looked;
+    }
     const Status ended = RunConnection(stop, ready);
     current_.Set(nullptr);
     if (stop.stop_requested()) {

@@ -4,6 +4,7 @@
 // One thread (Run) handles what the aggregator says, in order; PhaseRunner has its own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -26,6 +27,7 @@
 #include "site_agent/egress/gate.h"
 #include "site_agent/egress/grants.h"
 #include "site_agent/egress/phase_runner.h"
+#include "site_agent/egress/policy_keeper.h"
 #include "site_agent/egress/trainer_link.h"
 #include "wire/client.h"
 
@@ -33,12 +35,15 @@ namespace domicile::site_agent {
 
 class Agent {
  public:
-  // Opens the books, checks the log, waits for nothing. Clock and randomness outlive the agent.
-  // Errors: those of Books::Open, FolderWatch::Start.
+  // Opens the books, checks the log, looks at the policies, waits for nothing. Clock and randomness
+  // outlive the agent. Errors: those of Books::Open, PolicyKeeper::Look, FolderWatch::Start.
   static StatusOr<std::unique_ptr<Agent>> Open(AgentConfig config, contracts::Identity identity,
-                                               OwnPolicies policies, std::string version,
-                                               const Clock& clock, Random& random);
+                                               std::string version, const Clock& clock,
+                                               Random& random);
   ~Agent();
+
+  // Looks at the policy files again, soon. Thread-safe.
+  void AskReload();
 
   // Works until a stop is requested (OK), or until something is wrong that only a person can mend:
   // a log that is not what was witnessed, a policy that differs, an older copy of this agent. A
@@ -47,10 +52,12 @@ class Agent {
   Status Run(const std::stop_token& stop, const std::function<void()>& ready);
 
  private:
-  Agent(AgentConfig config, contracts::Identity identity, OwnPolicies policies, std::string version,
-        const Clock& clock);
+  Agent(AgentConfig config, contracts::Identity identity, std::string version, const Clock& clock);
   Status LogStart();
   Status WaitForTrainer(const std::stop_token& stop);
+  // Looks at the policy files if somebody asked, or if one that waits is due. kUnavailable if what
+  // is in force has changed: the next connection states it.
+  Status LookAtPolicies();
 
   // session.cc: one connection
   Status RunConnection(const std::stop_token& stop, const std::function<void()>& ready);
@@ -88,9 +95,9 @@ class Agent {
   // Fixed after construction; site_ borrows the others.
   const AgentConfig config_;
   const contracts::Identity identity_;
-  const OwnPolicies policies_;
   const std::string version_;
   const Clock& clock_;
+  std::atomic<bool> reload_asked_ = false;
   std::unique_ptr<Books> books_;
   TrainerLink trainer_;
   CurrentConnection current_;
@@ -100,6 +107,8 @@ class Agent {
   std::unique_ptr<FolderWatch> grants_watch_;
 
   // Run's thread only.
+  std::optional<PolicyKeeper> keeper_;
+  OwnPolicies policies_;              // in force
   std::set<JobId> held_;              // offers that wait for an approval
   std::uint64_t witnessed_size_ = 0;  // of this log, by the aggregator
   bool was_ready_ = false;

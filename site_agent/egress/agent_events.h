@@ -15,10 +15,11 @@
 namespace domicile::site_agent {
 
 struct GrantsChanged {};
+struct ReloadAsked {};  // policies, by a signal
 struct StreamClosed {
   Status why;
 };
-using AgentEvent = std::variant<v1::Directive, StreamClosed, GrantsChanged>;
+using AgentEvent = std::variant<v1::Directive, StreamClosed, GrantsChanged, ReloadAsked>;
 
 // Thread-safe queue of them.
 class AgentEvents {

@@ -1,5 +1,8 @@
 #include "site_agent/egress/books.h"
 
+#include "audit/event.h"
+#include "base/log.h"
+
 namespace domicile::site_agent {
 
 StatusOr<std::unique_ptr<Books>> Books::Open(const std::string& folder,
@@ -11,6 +14,16 @@ StatusOr<std::unique_ptr<Books>> Books::Open(const std::string& folder,
   const MutexLock lock(books->mutex_);
   ASSIGN_OR_RETURN(audit::Log log, audit::Log::Open(books->store_.Db(), signer, clock, random));
   books->log_.emplace(std::move(log));
+  ASSIGN_OR_RETURN(const std::uint64_t restored, books->store_.SpendWhatTheLogSays());
+  if (restored > 0) {
+    LogError("the ledger lacked " + std::to_string(restored) +
+             " entries that the log has: they count as spent, as if each told of one record");
+    RETURN_IF_ERROR(books->log_
+                        ->Append(*audit::EventBuilder(audit::EventType::kLedgerRestored)
+                                      .Set("entries", restored)
+                                      .Build())
+                        .status());
+  }
   return books;
 }
 

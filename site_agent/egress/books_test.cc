@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "audit/records.h"
 #include "site_agent/egress/testing.h"
 
 namespace domicile::site_agent {
@@ -68,6 +69,52 @@ TEST_CASE("Books: a log whose leaf was changed does not open") {
 
   desk.Close();
   CHECK(desk.TryOpen(desk.Folder()).status().code() == StatusCode::kDataLoss);
+}
+
+TEST_CASE("Books: a ledger that lacks what the log says has left counts it as spent") {
+  Desk desk;
+  const Digest digest = ExampleDigest(4);
+  const audit::EgressDecided decided = Must(audit::ReadEgressDecided(test::Decided(digest)));
+  const PhaseId phase{
+      .job = decided.key.job, .round = decided.key.round, .phase = contracts::PhaseKind::kTrain};
+  const auto spent = [&] {
+    return Must(desk.Open().With([&](SiteStore& store) {
+      return store.ReleasedPerRecord(decided.dataset, Phase(contracts::PhaseKind::kNone, 0));
+    }));
+  };
+  // The leaf as the gate writes it, with its row of the ledger ...
+  Must(desk.Open()
+           .Record([&](SiteStore& store, std::uint64_t) -> StatusOr<audit::Event> {
+             RETURN_IF_ERROR(store.AddRelease({.dataset = decided.dataset,
+                                               .dataset_commitment = ExampleDigest(7),
+                                               .phase = phase,
+                                               .transfer = digest,
+                                               .numbers = decided.numbers,
+                                               .records = 100,
+                                               .bytes = decided.bytes}));
+             return test::Decided(digest);
+           })
+           .status());
+  const double once = static_cast<double>(decided.numbers) / 100;
+  CHECK(spent() == doctest::Approx(once));
+  desk.Reopen();
+  CHECK(spent() == doctest::Approx(once));  // nothing is charged twice
+  CHECK(desk.NumLeaves() == 1);
+
+  // ... and the ledger of an older day under the log of today.
+  Must(desk.Open().With([](SiteStore& store) -> Status {
+    ASSIGN_OR_RETURN(Statement forget, store.Db().Prepare("DELETE FROM release"));
+    return forget.Run();
+  }));
+  CHECK(spent() == 0);
+  desk.Reopen();
+
+  // As if one record were behind it: how many there were, only the ledger knew.
+  CHECK(spent() == doctest::Approx(static_cast<double>(decided.numbers)));
+  CHECK(desk.LastLeaf().type() == audit::EventType::kLedgerRestored);
+  CHECK(desk.LastLeaf().Int("entries") == 1);
+  desk.Reopen();
+  CHECK(desk.NumLeaves() == 2);  // told once
 }
 
 TEST_CASE("Books: the aggregator's head may only grow from what was seen") {

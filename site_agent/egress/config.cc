@@ -1,5 +1,6 @@
 #include "site_agent/egress/config.h"
 
+#include <array>
 #include <optional>
 
 #include "base/file.h"
@@ -22,6 +23,8 @@ StatusOr<AgentConfig> ParseAgentConfig(std::string_view toml, std::string_view f
   config.legal_facts = path("legal_facts");
   config.grants = path("grants");
   config.requests = path("requests");
+  constexpr std::array<std::string_view, 3> kSources = {"site", "federation", "facts"};
+  config.policy_signers = contracts::ReadPolicySigners(root, main, kSources);
   config.approval = contracts::ReadApprovalRules(root, main);
   if (std::optional<TomlTable> limits = root.TryTable("limits")) {
     config.window_bytes = static_cast<std::int32_t>(

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "contracts/approval.h"
+#include "contracts/policy_signature.h"
 
 namespace domicile::site_agent {
 
@@ -22,6 +23,7 @@ struct AgentConfig {
   std::string legal_facts;
   std::string grants;
   std::string requests;
+  contracts::PolicySigners policy_signers;
   contracts::ApprovalRules approval;  // who may approve jobs at this site
   std::int32_t window_bytes = 4 << 20;
 };

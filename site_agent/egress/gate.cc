@@ -112,6 +112,7 @@ StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string
                                                    std::string(jurisdiction) +
                                                    "`, where this agent's certificate places it");
   }
+  own.site_text = site_text;
   own.statement = policy::StatementText(own.site);
   ASSIGN_OR_RETURN(own.federation_text, ReadFile(federation, kLargestPolicy));
   ASSIGN_OR_RETURN(own.federation, policy::ParsePolicy(own.federation_text, federation,

@@ -23,6 +23,7 @@ namespace domicile::site_agent {
 
 // The policies this site holds by itself.
 struct OwnPolicies {
+  std::string site_text;  // stays here
   policy::Policy site;
   std::string statement;  // of `site`: what may leave of it
   std::string federation_text;

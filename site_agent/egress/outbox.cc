@@ -41,8 +41,13 @@ StatusOr<audit::Event> PutRows(SiteStore& store, std::uint64_t leaf, const Relea
     RETURN_IF_ERROR(is_new.status());
     charged = *is_new ? charged : 0;
   }
-  RETURN_IF_ERROR(store.AddRelease(release.decided.dataset, row.phase, row.digest, charged,
-                                   row.records, row.size_bytes));
+  RETURN_IF_ERROR(store.AddRelease({.dataset = release.decided.dataset,
+                                    .dataset_commitment = release.dataset_commitment,
+                                    .phase = row.phase,
+                                    .transfer = row.digest,
+                                    .numbers = charged,
+                                    .records = row.records,
+                                    .bytes = row.size_bytes}));
   return ToEvent(release.decided);
 }
 

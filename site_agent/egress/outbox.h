@@ -23,6 +23,7 @@ namespace domicile::site_agent {
 struct Release {
   OutboxRow row;  // but for `leaf`
   audit::EgressDecided decided;
+  Digest dataset_commitment = {};
   // Of a statistics phase.
   std::optional<StatisticsQuestion> question;
   StatisticsNumbers answer;

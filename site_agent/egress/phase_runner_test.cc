@@ -368,6 +368,72 @@ TEST_CASE("PhaseRunner: without a grant no model is fetched and nobody trains") 
   CHECK(bench.trainer.runs == 0);
 }
 
+TEST_CASE(
+    "PhaseRunner: whatever is opened, a job that is not approved, or not any more, gives nothing") {
+  struct Case {
+    const char* name;
+    std::function<void(Bench&)> change;
+    Reason want;
+  };
+  const auto grant_for = [](Bench& bench,
+                            const std::function<void(contracts::GrantBody&)>& change) {
+    contracts::GrantBody body = WantedGrant(*bench.site, bench.connection->terms, bench.job,
+                                            bench.plan, bench.trainer.Hello());
+    body.not_after = kPolicyNow + std::chrono::hours(24);
+    change(body);
+    Must(WriteFileDurably(
+        bench.config.grants + "/a.grant",
+        AsBytes(test::GrantBy(test::ExamplePerson("operator-budapest", 3), body, kPolicyNow))));
+  };
+  const Case cases[] = {
+      {"never approved", [](Bench& b) { Must(RemoveFile(b.config.grants + "/a.grant")); },
+       Reason::kApprovalMissing},
+      {"approved for another site",
+       [&](Bench& b) {
+         grant_for(b, [](auto& body) { body.site = Must(SiteId::Parse("cleveland")); });
+       },
+       Reason::kGrantDataset},
+      {"approved for another job",
+       [&](Bench& b) { grant_for(b, [](auto& body) { body.job = Must(JobId::Parse("other")); }); },
+       Reason::kApprovalMissing},
+      {"approved for another plan",
+       [&](Bench& b) { grant_for(b, [](auto& body) { body.plan = ExampleDigest(9); }); },
+       Reason::kApprovalMissing},
+      {"expired", [](Bench& b) { b.clock.SetWall(kPolicyNow + std::chrono::hours(25)); },
+       Reason::kGrantExpired},
+      {"signed by one whom the site policy does not name",
+       [](Bench& b) { b.connection->terms.policies.approver_keys = {"dpo-budapest"}; },
+       Reason::kGrantSignature},
+      {"taken back, by a file",
+       [](Bench& b) { Must(WriteFileDurably(b.config.grants + "/" + kJob.text() + ".deny", {})); },
+       Reason::kApprovalDenied},
+      {"taken back, by the books",
+       [](Bench& b) {
+         Must(b.desk.Open().With(
+             [](SiteStore& store) { return store.CloseJob(kJob, Reason::kApprovalDenied); }));
+       },
+       Reason::kApprovalDenied},
+      {"replayed after the run",
+       [](Bench& b) {
+         Must(b.desk.Open().With(
+             [](SiteStore& store) { return store.CloseJob(kJob, Reason::kGrantUsed); }));
+       },
+       Reason::kGrantUsed},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    Bench bench;
+    c.change(bench);
+
+    bench.Begin(kTrain, 1);
+
+    REQUIRE(Await([&] { return !bench.control->Declined().empty(); }));
+    CHECK(bench.control->Declined() == std::vector<Reason>{c.want});
+    CHECK(bench.aggregator->Uploads().empty());
+    CHECK(bench.Leaves().empty());  // no data opened, nothing decided, nothing begun
+  }
+}
+
 TEST_CASE("PhaseRunner: a phase whose commit is known is not worked on again") {
   Bench bench;
   Must(SettleCommit(bench.desk.Open(), kSelf, kTrain, 3,

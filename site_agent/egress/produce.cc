@@ -45,6 +45,7 @@ Release ReleaseOf(const OpenedPhase& phase, const JobAtHand& job, const Terms& t
                       .capacity_bits = update.capacity_bits,
                       .cohort_bucket = 0,
                       .grant = job.grant.digest},
+          .dataset_commitment = job.dataset_commitment,
           .question = std::nullopt,
           .answer = {}};
 }

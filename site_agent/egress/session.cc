@@ -121,7 +121,10 @@ Status Agent::RunConnection(const std::stop_token& stop, const std::function<voi
       ended = TakeEvent(*event, connection, ready);
     } else {
       heartbeat = std::chrono::steady_clock::now() + kHeartbeat;
-      ended = was_ready_ ? SendHeartbeat(*connection) : OkStatus();
+      ended = LookAtPolicies();
+      if (ended.ok() && was_ready_) {
+        ended = SendHeartbeat(*connection);
+      }
       if (ended.ok() && was_ready_ && clock_.Monotonic() - summed_at_ >= kControlPeriod) {
         ended = LogControl(*connection);
       }
@@ -163,6 +166,9 @@ Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connectio
   if (std::holds_alternative<GrantsChanged>(event)) {
     RETURN_IF_ERROR(TakeDenials(was_ready_ ? connection.get() : nullptr));
     return was_ready_ ? AnswerHeld(*connection) : OkStatus();
+  }
+  if (std::holds_alternative<ReloadAsked>(event)) {
+    return LookAtPolicies();
   }
   const auto& directive = std::get<v1::Directive>(event);
   if (directive.has_goodbye()) {

@@ -1,11 +1,15 @@
 #include "site_agent/egress/site_store.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "audit/log.h"
+#include "site_agent/egress/policy_store.h"
 
 namespace domicile::site_agent {
 
@@ -35,8 +39,9 @@ constexpr std::string_view kTables = R"sql(
     PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
   CREATE TABLE release (
     dataset TEXT NOT NULL, job TEXT NOT NULL, round INTEGER NOT NULL, phase INTEGER NOT NULL,
-    transfer BLOB NOT NULL, numbers INTEGER NOT NULL, records INTEGER NOT NULL,
-    bytes INTEGER NOT NULL, PRIMARY KEY (job, round, phase)) STRICT, WITHOUT ROWID;
+    transfer BLOB NOT NULL, commitment BLOB NOT NULL, numbers INTEGER NOT NULL,
+    charge INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (job, round, phase))
+    STRICT, WITHOUT ROWID;
   CREATE TABLE statistics (
     commitment BLOB NOT NULL, columns BLOB NOT NULL, question BLOB NOT NULL,
     numbers BLOB NOT NULL, records INTEGER NOT NULL, PRIMARY KEY (commitment, columns))
@@ -47,6 +52,18 @@ Statement& BindPhase(Statement& statement, int first, const PhaseId& phase) {
   return statement.Bind(first, phase.job.text())
       .Bind(first + 1, static_cast<std::int64_t>(phase.round))
       .Bind(first + 2, static_cast<std::int64_t>(phase.phase));
+}
+
+// The ledger counts whole units of 1e-9 numbers per record, rounded up: sums are exact, in any
+// order.
+constexpr std::int64_t kChargeUnit = 1'000'000'000;
+
+// What cannot be told is as if one record were behind it; what is beyond any limit stays countable.
+std::int64_t ChargeOf(std::uint64_t numbers, std::uint64_t records) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30U;
+  const std::uint64_t units = std::min(numbers, kMost) * static_cast<std::uint64_t>(kChargeUnit);
+  const std::uint64_t behind = std::max<std::uint64_t>(records, 1);
+  return static_cast<std::int64_t>(units / behind + (units % behind == 0 ? 0 : 1));
 }
 
 std::int64_t Seconds(WallTime time) {
@@ -103,7 +120,7 @@ StatusOr<SiteStore> SiteStore::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(Database opened,
                    Database::Open(JoinPath(folder, "agent.db"), Database::Mode::kCreate));
   auto db = std::make_unique<Database>(std::move(opened));
-  const std::array<std::string_view, 2> migrations = {audit::kLogTables, kTables};
+  const std::array<std::string_view, 3> migrations = {audit::kLogTables, kTables, kPolicyTables};
   RETURN_IF_ERROR(db->Migrate(kApplicationId, migrations));
   SiteStore store(std::move(lock), std::move(db), folder);
   RETURN_IF_ERROR(store.RaiseInstance());
@@ -305,35 +322,28 @@ std::string SiteStore::OutboxPath(const Digest& digest) const {
 }
 
 StatusOr<double> SiteStore::ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase) {
-  // Summed here, row by row in a fixed order, so that the figure is the same on every run.
-  ASSIGN_OR_RETURN(Statement all,
-                   db_->Prepare("SELECT numbers, records FROM release WHERE dataset = ?1 AND NOT "
-                                "(job = ?2 AND round = ?3 AND phase = ?4) "
-                                "ORDER BY job, round, phase"));
-  all.Bind(1, dataset.text());
-  BindPhase(all, 2, phase);
-  double sum = 0;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool found, all.Step());
-    if (!found) {
-      return sum;
-    }
-    sum += static_cast<double>(all.Int(0)) / static_cast<double>(all.Int(1));
-  }
+  ASSIGN_OR_RETURN(Statement sum,
+                   db_->Prepare("SELECT coalesce(sum(charge), 0) FROM release WHERE dataset = ?1 "
+                                "AND NOT (job = ?2 AND round = ?3 AND phase = ?4)"));
+  sum.Bind(1, dataset.text());
+  BindPhase(sum, 2, phase);
+  ASSIGN_OR_RETURN(const bool row, sum.Step());
+  DOMICILE_CHECK(row);
+  const double spent = static_cast<double>(sum.Int(0)) / kChargeUnit;
+  // Up, so that no limit is passed by what a double cannot hold.
+  return spent == 0 ? 0 : std::nextafter(spent, std::numeric_limits<double>::infinity());
 }
 
-Status SiteStore::AddRelease(const DatasetAlias& dataset, const PhaseId& phase,
-                             const Digest& transfer, std::uint64_t numbers, std::uint64_t records,
-                             std::uint64_t bytes) {
-  DOMICILE_CHECK(records > 0);
+Status SiteStore::AddRelease(const ReleaseRow& row) {
   ASSIGN_OR_RETURN(Statement add,
-                   db_->Prepare("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
-  add.Bind(1, dataset.text());
-  return BindPhase(add, 2, phase)
-      .Bind(5, ByteSpan(transfer.bytes))
-      .Bind(6, static_cast<std::int64_t>(numbers))
-      .Bind(7, static_cast<std::int64_t>(records))
-      .Bind(8, static_cast<std::int64_t>(bytes))
+                   db_->Prepare("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  add.Bind(1, row.dataset.text());
+  return BindPhase(add, 2, row.phase)
+      .Bind(5, ByteSpan(row.transfer.bytes))
+      .Bind(6, ByteSpan(row.dataset_commitment.bytes))
+      .Bind(7, static_cast<std::int64_t>(row.numbers))
+      .Bind(8, ChargeOf(row.numbers, row.records))
+      .Bind(9, static_cast<std::int64_t>(row.bytes))
       .Run();
 }
 

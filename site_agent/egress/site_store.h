@@ -59,6 +59,17 @@ struct JobRow {
   std::uint64_t committed_leaf = 0;  // of that commit in the aggregator's log
 };
 
+// What has left about a dataset in one phase.
+struct ReleaseRow {
+  DatasetAlias dataset;
+  Digest dataset_commitment;  // which version
+  PhaseId phase;
+  Digest transfer;
+  std::uint64_t numbers = 0;
+  std::uint64_t records = 0;  // behind them
+  std::uint64_t bytes = 0;
+};
+
 // Statistics of one dataset version and column set, once released.
 struct StatisticsRow {
   Digest question;  // of its wording: participants, inputs, grid
@@ -110,10 +121,15 @@ class SiteStore {
   std::string OutboxPath(const Digest& digest) const;
 
   // ---- ledger: what has left about a dataset, over all jobs ----
-  // Sum over releases of numbers / records behind them, other than of `phase` itself.
+  // Sum over releases of numbers / records behind them, other than of `phase` itself; all versions
+  // of the dataset together, since they share most of their records. Never less than the true sum.
   StatusOr<double> ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase);
-  Status AddRelease(const DatasetAlias& dataset, const PhaseId& phase, const Digest& transfer,
-                    std::uint64_t numbers, std::uint64_t records, std::uint64_t bytes);
+  Status AddRelease(const ReleaseRow& row);
+  // Puts into the ledger what the log's leaves say has left or was run and the ledger does not:
+  // as if a single record were behind it. Returns how many entries that were; in a transaction of
+  // its own. For the start: a ledger that is older than the log was restored, or somebody changed
+  // it.
+  StatusOr<std::uint64_t> SpendWhatTheLogSays();
   StatusOr<std::optional<StatisticsRow>> FindStatistics(const Digest& dataset_commitment,
                                                         const Digest& columns);
   Status AddStatistics(const Digest& dataset_commitment, const Digest& columns,

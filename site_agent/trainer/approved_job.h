@@ -19,7 +19,6 @@
 #include "crypto/tree_digest.h"
 #include "models/safetensors.h"
 #include "site_agent/trainer/protocol.h"
-#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 
@@ -72,7 +71,8 @@ struct ApprovedJob {
     if (change) {
       change(changed);
     }
-    return test::GrantBy(approver, changed, now);
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+    return *approver.Cosign(contracts::GrantText(changed), static_cast<std::uint64_t>(seconds));
   }
 
   TaskMessage Task(RoundNumber round, contracts::PhaseKind phase) const {
@@ -90,7 +90,8 @@ struct ApprovedJob {
   }
 
   SystemRandom random;
-  crypto::NoteSigner approver = test::ExamplePerson("heart.example/site/dpo", 1);
+  crypto::NoteSigner approver = *crypto::NoteSigner::Generate("heart.example/site/dpo", random,
+                                                              crypto::NoteKeyKind::kCosigner);
   WallTime now = WallTime(std::chrono::hours(24 * 365 * 56));
   contracts::Plan plan;
   contracts::GrantBody body;  // change dataset_commitment and trainer to those of a real service

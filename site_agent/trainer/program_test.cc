@@ -18,6 +18,7 @@
 #include "site_agent/sandbox/locked_child.h"
 #include "site_agent/trainer/approved_job.h"
 #include "site_agent/trainer/client.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 namespace {

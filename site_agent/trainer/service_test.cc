@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "site_agent/trainer/approved_job.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 namespace {

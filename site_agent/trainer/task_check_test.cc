@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "site_agent/trainer/approved_job.h"
+#include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
 namespace {

@@ -192,7 +192,8 @@ Status CaseFederation::WriteAggregator(const std::string& limits) const {
                "listen = \"127.0.0.1:0\"\n"
                "federation_policy = \"federation.policy.toml\"\n"
                "aggregator_policy = \"aggregator.policy.toml\"\n"
-               "legal_facts = \"legal-facts.toml\"\n" +
+               "legal_facts = \"legal-facts.toml\"\n"
+               "policy_signers = \"none\"\n" +
                    (limits.empty() ? "" : "[limits]\n" + limits + "\n"));
 }
 
@@ -221,6 +222,7 @@ Status CaseFederation::WriteSite(const CaseSite& site) const {
                    "legal_facts = \"legal-facts.toml\"\n"
                    "grants = \"grants\"\n"
                    "requests = \"requests\"\n"
+                   "policy_signers = \"none\"\n"
                    "approvals = 1\n"
                    "[[approver]]\n"
                    "role = \"operator\"\n"

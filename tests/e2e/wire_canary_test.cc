@@ -96,6 +96,12 @@ void Plant(const FederationProcesses& federation, const std::string& site, const
   policy = WithValue(WithValue(policy, "name", all.dataset), "issuer", all.issuer);
   policy = WithValue(policy, "refs.dpia.id", all.document);
   REQUIRE(WriteFileDurably(folder + "/site.policy.toml", AsBytes(policy)).ok());
+  // As its signers would, once they have changed it.
+  for (const cli::DemoSite& known : cli::HeartSites()) {
+    if (known.name == site) {
+      REQUIRE(federation.Folders().SignPolicies(known).ok());
+    }
+  }
 }
 
 struct Said {

@@ -192,8 +192,10 @@ TEST_CASE("Sites down: a second copy of an agent is refused, and the first goes 
   const std::string copy = federation.Folders().Path("sites/copy");
   // A standby machine: the site's identity and configuration, books of its own.
   std::filesystem::create_directory(copy);
-  for (const char* name : {"identity", "grants", "requests", "agent.toml", "site.policy.toml",
-                           "federation.policy.toml", "legal-facts.toml"}) {
+  for (const char* name :
+       {"identity", "grants", "requests", "agent.toml", "site.policy.toml", "site.policy.toml.sig",
+        "federation.policy.toml", "federation.policy.toml.sig", "legal-facts.toml",
+        "legal-facts.toml.sig"}) {
     std::filesystem::copy(JoinPath(site, name), JoinPath(copy, name),
                           std::filesystem::copy_options::recursive);
   }
