@@ -33,7 +33,7 @@ TEST_CASE("Coordinator: the same submissions in any order give one model, byte f
       REQUIRE(federation.Send(federation.sites[site]->id, sent) == policy::Reason::kNone);
     }
 
-    REQUIRE(federation.coordinator->Show(federation.job)->rounds_committed == 1);
+    REQUIRE(federation.coordinator->Show("alice", federation.job)->rounds_committed == 1);
     const std::string model = federation.ModelBytes();
     if (first.empty()) {
       first = model;
@@ -118,7 +118,7 @@ TEST_CASE("Coordinator: what does not fit is refused with its reason and changes
     CHECK(federation.Send(site.id, i == 0 ? good : federation.Update(site, kDeltas[i], 10)) ==
           policy::Reason::kNone);
   }
-  CHECK(federation.coordinator->Show(federation.job)->rounds_committed == 1);
+  CHECK(federation.coordinator->Show("alice", federation.job)->rounds_committed == 1);
 }
 
 TEST_CASE(
@@ -163,7 +163,7 @@ TEST_CASE("Coordinator: after a restart the same bytes give the same model as un
           policy::Reason::kNone);
   }
 
-  CHECK(federation.coordinator->Show(federation.job)->rounds_committed == 1);
+  CHECK(federation.coordinator->Show("alice", federation.job)->rounds_committed == 1);
   CHECK(federation.ModelBytes() == undisturbed.ModelBytes());
 }
 

@@ -28,12 +28,12 @@ void CheckLog(Federation& federation) {
 std::string SendAll(Federation& federation) {
   for (std::size_t i = 0; i < federation.sites.size(); ++i) {
     FakeSite& site = *federation.sites[i];
-    if (federation.coordinator->Show(federation.job)->rounds_committed == 0) {
+    if (federation.coordinator->Show("alice", federation.job)->rounds_committed == 0) {
       CHECK(federation.Send(site.id, federation.Update(site, kDeltas[i], kWeights[i])) ==
             policy::Reason::kNone);
     }
   }
-  REQUIRE(federation.coordinator->Show(federation.job)->rounds_committed == 1);
+  REQUIRE(federation.coordinator->Show("alice", federation.job)->rounds_committed == 1);
   CheckLog(federation);
   return federation.ModelBytes();
 }
@@ -41,7 +41,7 @@ std::string SendAll(Federation& federation) {
 // The retry is armed by the clock of the test, and run by a thread.
 void WaitForRound(Federation& federation) {
   const auto until = std::chrono::steady_clock::now() + kSoon;
-  while (federation.coordinator->Show(federation.job)->rounds_committed == 0) {
+  while (federation.coordinator->Show("alice", federation.job)->rounds_committed == 0) {
     REQUIRE(std::chrono::steady_clock::now() < until);
     federation.Advance(std::chrono::seconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -123,7 +123,7 @@ TEST_CASE("Coordinator: a commit that finds no room is made when there is some")
     const bool was_full = disk.WasFull();
     disk.MakeRoom();
 
-    const JobView after = *federation.coordinator->Show(federation.job);
+    const JobView after = *federation.coordinator->Show("alice", federation.job);
     if (after.rounds_committed == 0 && after.sites.back().received) {
       ++commits_that_failed;
       WaitForRound(federation);

@@ -226,8 +226,8 @@ class Federation {
   }
 
   std::string ModelBytes() const {
-    return Read(folder_ + "/state/models/" + PrintHex(coordinator->Show(job)->model.digest) +
-                ".safetensors");
+    return Read(folder_ + "/state/models/" +
+                PrintHex(coordinator->Show("alice", job)->model.digest) + ".safetensors");
   }
   const std::string& Folder() const { return folder_; }
   void Advance(std::chrono::nanoseconds by) { clock_.Advance(by); }
