@@ -221,7 +221,8 @@ struct Bench {
                          .site = border.site,
                          .aggregator = border.aggregator,
                          .aggregator_log = aggregator->LogKey(),
-                         .policies = HeartPolicies()};
+                         .policies = HeartPolicies(),
+                         .clock_skew = std::chrono::milliseconds(0)};
     connection->client = std::move(client);
     connection->control = std::move(stream);
     current.Set(connection);
