@@ -12,11 +12,10 @@ namespace domicile::aggregator {
 std::pair<policy::Reason, audit::DecisionRecord> Coordinator::DecideViewOf(
     const Job& job, const policy::Party& person) {
   const auto deny = [this](policy::Reason reason) {
-    return std::pair(reason,
-                     audit::DecisionRecord{.result = "deny",
-                                           .reasons = {std::string(policy::Code(reason))},
-                                           .rules = {},
-                                           .policies = own_policies_});
+    return std::pair(reason, audit::DecisionRecord{.result = "deny",
+                                                   .reasons = {std::string(policy::Code(reason))},
+                                                   .rules = {},
+                                                   .policies = own_policies_});
   };
   std::set<std::string> rules;
   for (const SiteId& contributor : job.contributors) {
