@@ -147,6 +147,14 @@ TEST_CASE("Hostile member: each wrong submission has its reason, and the right o
       Must(now.delta->Prepare(now.delta->Honest(now.open, {1, 1}, 30))).header.decision();
   CHECK(ReasonOf(now.delta->Send(swapped)) == Reason::kLogHead);
 
+  // Other bytes than the header announces: refused when the last is there, not taken for a lost
+  // connection, and the slot is free at once.
+  HostileSite::Prepared altered = Must(now.delta->Prepare(honest));
+  altered.update.back() ^= 1U;
+  CHECK(ReasonOf(now.delta->Send(altered)) == Reason::kDigestMismatch);
+  CHECK(now.Refused({{"reason", "DIGEST-MISMATCH"}}) == 1);
+  CHECK(Count(Must(now.federation->Leaves("aggregator")), EventType::kIngressPartial) == 0);
+
   // None of it was an answer, of `delta` or of `bravo`.
   const v1::Receipt receipt = ReceiptOf(now.delta->Submit(honest));
   CHECK(ReceiptOf(now.delta->Submit(honest)).leaf().index() == receipt.leaf().index());

@@ -141,12 +141,13 @@ StatusOr<std::unique_ptr<HostileSite>> HostileSite::Connect(const CaseFederation
   return made;
 }
 
-StatusOr<v1::Directive> HostileSite::Greet(const std::string& statement) {
+StatusOr<v1::Directive> HostileSite::Greet(const std::string& statement,
+                                           const std::function<void(v1::Hello&)>& change) {
   control_ = client_->OpenControl(*inbox_);
   v1::SiteMessage message;
   v1::Hello* hello = message.mutable_hello();
-  hello->set_protocol_min(1);
-  hello->set_protocol_max(1);
+  hello->set_protocol_min(wire::kProtocolVersion);
+  hello->set_protocol_max(wire::kProtocolVersion);
   hello->set_policy_schema_min(policy::kPolicySchema);
   hello->set_policy_schema_max(policy::kPolicySchema);
   hello->set_instance(1);
@@ -156,6 +157,9 @@ StatusOr<v1::Directive> HostileSite::Greet(const std::string& statement) {
   hello->set_roster(identity_.files.roster_note);
   ASSIGN_OR_RETURN(const audit::SignedHead head, log_->Head());
   hello->set_own_head(head.note);
+  if (change) {
+    change(*hello);
+  }
   RETURN_IF_ERROR(control_->Send(message));
   return WaitFor([](const v1::Directive& directive) {
     return directive.has_welcome() || directive.has_goodbye();

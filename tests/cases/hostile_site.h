@@ -46,8 +46,10 @@ class HostileSite {
                                                         const std::string& site);
   ~HostileSite();
 
-  // Says hello with a policy statement and returns the answer: a welcome or a goodbye.
-  StatusOr<v1::Directive> Greet(const std::string& statement);
+  // Says hello with a policy statement and returns the answer: a welcome or a goodbye. `change` may
+  // alter the hello first.
+  StatusOr<v1::Directive> Greet(const std::string& statement,
+                                const std::function<void(v1::Hello&)>& change = {});
   const std::string& Statement() const { return statement_; }  // its own
 
   // Accepts the first job that is offered.

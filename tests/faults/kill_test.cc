@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "audit/records.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "tests/support/federation_processes.h"
 
@@ -165,6 +166,48 @@ TEST_CASE("Kill: an agent killed while it sends, sends the same bytes again") {
       CHECK(leaf.event.Text("digest") == intent->event.Text("digest"));
     }
   }
+}
+
+TEST_CASE("Kill: bytes that changed on disk while the agent was dead do not leave") {
+  Running running = Begin();
+  FederationProcesses& federation = *running.federation;
+  const Choice choice = Choose(8);
+  const PhaseKey held = Hold(running, choice);
+  CAPTURE(choice.site);
+  CAPTURE(held.round);
+  federation.Freeze(std::string(kAggregator));
+  federation.Thaw(TrainerOf(choice.site));
+  LogWatch log(federation.LogOf(choice.site));
+  const auto intent = log.WaitFor(IsEvent(EventType::kEgressIntent, held));
+  REQUIRE_MESSAGE(intent.ok(), Message(intent.status()));
+  federation.Kill(AgentOf(choice.site));
+  const std::string outbox = federation.Folders().Path("sites/" + choice.site + "/state/outbox/" +
+                                                       intent->event.Text("digest"));
+  auto bytes = ReadFile(outbox, std::uint64_t{1} << 20U);
+  REQUIRE_MESSAGE(bytes.ok(), Message(bytes.status()));
+  bytes->back() = static_cast<char>(bytes->back() ^ 1);
+  REQUIRE(WriteFileDurably(outbox, AsBytes(*bytes)).ok());
+  federation.Thaw(std::string(kAggregator));
+  StartAgain(federation, AgentOf(choice.site));
+
+  // The site declines; with a quorum of all four the job cannot go on.
+  const StatusOr<audit::Leaf> ended = federation.WaitForEnd(running.job);
+  REQUIRE_MESSAGE(ended.ok(), Message(ended.status()));
+  federation.StopAll();
+
+  CHECK(ended->event.Text("state") == "failed");
+  CHECK(ended->event.Text("reason") == "BELOW-FLOOR");
+  CHECK(Count(federation, choice.site, EventType::kEgressIntent, held) == 1);
+  CHECK(Count(federation, choice.site, EventType::kEgressDone, held) == 0);
+  CHECK(federation.Output(AgentOf(choice.site)).find("DIGEST-MISMATCH") != std::string::npos);
+  const auto leaves = federation.Leaves(kAggregator);
+  REQUIRE(leaves.ok());
+  CHECK(CountLeaves(*leaves, [&](const audit::Leaf& leaf) {
+          return IsEvent(EventType::kIngressReceived, held)(leaf) &&
+                 leaf.event.Text("site") == choice.site;
+        }) == 0);
+  const Status checked = federation.CheckLogs();
+  CHECK_MESSAGE(checked.ok(), Message(checked));
 }
 
 TEST_CASE("Kill: an agent killed between decision and intent sends what was decided") {

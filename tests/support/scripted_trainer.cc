@@ -13,7 +13,9 @@
 //             "rows": 40, "examples": 40?, "loss_sum_micro": 1?,
 //             "weights": {NAME: VALUES}?,     sends VALUES - received
 //             "delta": {NAME: VALUES}?,       sends VALUES
-//             "arrays": [["count", [1, 2]]]?, "records_apart": 3?}]}
+//             "arrays": [["count", [1, 2]]]?, "records_apart": 3?,
+//             "extra": {KEY: VALUE}?,         put into the answer as it is
+//             "metadata": {KEY: TEXT}?}]}     put into the header of the delta's file
 //
 // VALUES: {"shape": [2], "values": [0.5, "nan"]}, or {"shape": [4], "file": F32_LITTLE_ENDIAN}.
 #include <cmath>
@@ -148,6 +150,9 @@ std::string DeltaFile(const ordered_json& task, const std::string& model) {
   const std::map<std::string, Floats> received =
       whole ? ReadSafetensors(model) : std::map<std::string, Floats>();
   ordered_json header = ordered_json::object();
+  if (task.contains("metadata")) {
+    header["__metadata__"] = task.at("metadata");
+  }
   std::string data;
   for (const auto& [name, tensor] : task.at(whole ? "weights" : "delta").items()) {
     Floats values = ValuesOf(Json(tensor));
@@ -170,14 +175,18 @@ bool Answer(int socket, const ordered_json& task, const Frame& frame) {
   if (task.contains("hold")) {
     close(open(task.at("hold").get<std::string>().c_str(), O_RDONLY));
   }
+  const Json extra = task.contains("extra") ? Json(task.at("extra")) : Json::object();
   if (task.contains("fail")) {
-    return WriteFrame(socket, {{"type", "failed"},
-                               {"reason", task.at("fail").get<int>()},
-                               {"rows_read", 0},
-                               {"rows_refused", 0}});
+    Json failed = {{"type", "failed"},
+                   {"reason", task.at("fail").get<int>()},
+                   {"rows_read", 0},
+                   {"rows_refused", 0}};
+    failed.update(extra);
+    return WriteFrame(socket, failed);
   }
   Json result = {
       {"type", "result"}, {"phase", frame.json.at("phase")}, {"rows", Json(task.at("rows"))}};
+  result.update(extra);
   if (frame.json.at("phase") == "train") {
     result["examples"] = task.contains("examples") ? Json(task.at("examples")) : result["rows"];
     if (task.contains("loss_sum_micro")) {
