@@ -332,6 +332,12 @@ void Effective::MeetWith(const Effective& other) {
   cache_ = std::make_shared<Cache>();
 }
 
+bool operator==(const Effective& a, const Effective& b) {
+  return a.sources_ == b.sources_ && a.site_jurisdictions_ == b.site_jurisdictions_ &&
+         a.known_datasets_ == b.known_datasets_ && a.every_ == b.every_ &&
+         a.by_dataset_ == b.by_dataset_;
+}
+
 Effective Meet(const Effective& a, const Effective& b) {
   Effective met = a;
   met.MeetWith(b);

@@ -98,6 +98,8 @@ class Effective {
   const Clauses<std::set<DatasetAlias>>& KnownDatasets() const { return known_datasets_; }
 
  private:
+  // The same clauses of the same sources.
+  friend bool operator==(const Effective& a, const Effective& b);
   friend Effective FromPolicy(const Policy& policy, std::shared_ptr<const Facts> facts);
   friend Effective FromGrant(const GrantFacts& grant, std::shared_ptr<const Facts> facts);
   friend Effective Meet(const Effective& a, const Effective& b);

@@ -98,6 +98,51 @@ TEST_CASE("Gate: without all of the trainer's walls no data are opened") {
   CHECK(decided.decision.Why() == Reason::kSandboxMissing);
 }
 
+TEST_CASE("Gate: a site works only with an aggregator that its policies let it speak to") {
+  const ForcedPolicies policies = HeartPolicies();
+  const JobBorder border = HeartBorder();
+  const auto decide = [&](const contracts::RosterEntry& aggregator,
+                          std::optional<std::chrono::milliseconds> skew) {
+    return DecideEnrolment(policies, border.site, aggregator, skew, kPolicyNow).decision.Why();
+  };
+
+  CHECK(decide(border.aggregator, std::chrono::milliseconds(-20)) == Reason::kPermitted);
+  CHECK(decide(border.aggregator, std::nullopt) == Reason::kClock);
+  CHECK(decide(border.aggregator, std::chrono::seconds(31)) == Reason::kClock);
+  contracts::RosterEntry elsewhere = border.aggregator;
+  elsewhere.jurisdiction = "US";
+  CHECK(decide(elsewhere, std::chrono::milliseconds(0)) == Reason::kLocation);
+  ForcedPolicies silent = policies;
+  silent.promise = {};
+  CHECK(DecideEnrolment(silent, border.site, border.aggregator, std::chrono::milliseconds(0),
+                        kPolicyNow)
+            .decision.Why() == Reason::kRetention);
+}
+
+TEST_CASE("Gate: a grant narrows what the policies allow, to its plan, trainer and time") {
+  const ForcedPolicies policies = HeartPolicies();
+  const contracts::Plan plan = HeartPlan();
+  const JobBorder border = HeartBorder();
+  const policy::GrantFacts grant{.id = "grant",
+                                 .dataset = plan.dataset,
+                                 .plan = PrintHex(contracts::PlanDigest(plan)),
+                                 .trainer = PrintHex(*border.trainer),
+                                 .not_after = kPolicyNow + std::chrono::hours(1)};
+  const auto decide = [&](const std::function<void(policy::GrantFacts&)>& change) {
+    JobBorder granted = border;
+    granted.grant = grant;
+    change(*granted.grant);
+    return DecideEgress(policies, plan, granted, kTrained, kPolicyNow).decision.Why();
+  };
+
+  CHECK(decide([](auto&) {}) == Reason::kPermitted);
+  CHECK(decide([](auto& g) { g.plan = std::string(64, 'a'); }) == Reason::kGrantPlan);
+  CHECK(decide([](auto& g) { g.trainer = std::string(64, 'a'); }) == Reason::kGrantTrainer);
+  CHECK(decide([](auto& g) { g.not_after = kPolicyNow; }) == Reason::kGrantExpired);
+  CHECK(decide([](auto& g) { g.dataset = Must(DatasetAlias::Parse("hiv")); }) ==
+        Reason::kDatasetUnknown);
+}
+
 TEST_CASE("Gate: the real bytes are decided on") {
   struct Case {
     const char* name;
