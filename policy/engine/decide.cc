@@ -67,11 +67,11 @@ using Check = void (Evaluation::*)();
 
 // What is asked at every border of a dataset's numbers, in order of weight.
 constexpr Check kChecks[] = {
-    &Evaluation::CheckDenyRules, &Evaluation::CheckReceiver,   &Evaluation::CheckTransit,
-    &Evaluation::CheckEvidence,  &Evaluation::CheckRecipients, &Evaluation::CheckContent,
-    &Evaluation::CheckBorders,   &Evaluation::CheckDocuments,  &Evaluation::CheckPayload,
-    &Evaluation::CheckPlan,      &Evaluation::CheckPrivacy,    &Evaluation::CheckContributors,
-    &Evaluation::CheckSite,      &Evaluation::CheckPeer};
+    &Evaluation::CheckDenyRules,  &Evaluation::CheckReceiver,  &Evaluation::CheckTransit,
+    &Evaluation::CheckRecipients, &Evaluation::CheckEvidence,  &Evaluation::CheckContent,
+    &Evaluation::CheckBorders,    &Evaluation::CheckDocuments, &Evaluation::CheckPayload,
+    &Evaluation::CheckPlan,       &Evaluation::CheckPrivacy,   &Evaluation::CheckContributors,
+    &Evaluation::CheckSite,       &Evaluation::CheckPeer};
 
 // What is asked before there is a job.
 constexpr Check kEnrolmentChecks[] = {&Evaluation::CheckDenyRules, &Evaluation::CheckReceiver,
