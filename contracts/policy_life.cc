@@ -69,10 +69,12 @@ PolicyLife After(PolicyLife life, PolicyVersion next, const PolicyVerdict& verdi
       break;  // what waits goes on waiting: a bad file does not undo what was well signed
     case PolicyStep::kSame:
       life.waiting.reset();
+      life.waiting_since = {};
       break;
     case PolicyStep::kAdopt:
       life.in_force = std::move(next);
       life.waiting.reset();
+      life.waiting_since = {};
       break;
     case PolicyStep::kWait:
       if (verdict.is_first_sight) {

@@ -321,6 +321,13 @@ TEST_CASE("Outbox: killed at any point, orphans are removed and nothing named is
     OutboxRow row = second.row;
     row.leaf = leaf;
     Must(store.AddOutbox(row));
+    Must(store.AddRelease({.dataset = second.decided.dataset,
+                           .dataset_commitment = {},
+                           .phase = row.phase,
+                           .transfer = row.digest,
+                           .numbers = row.numbers,
+                           .records = row.records,
+                           .bytes = row.size_bytes}));
     within = std::make_unique<Killed>(desk, "within");
     return ToEvent(second.decided);
   });

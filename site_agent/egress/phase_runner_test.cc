@@ -198,7 +198,6 @@ struct Bench {
   TrainerLink link{socket};
   AgentConfig config;
   contracts::Identity identity;
-  OwnPolicies policies = Must(ReadHeart("budapest", "HU"));
   CurrentConnection current;
   FakeClock clock{kPolicyNow};
   std::shared_ptr<Connection> connection = std::make_shared<Connection>();

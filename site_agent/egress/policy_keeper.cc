@@ -218,8 +218,12 @@ Status PolicyKeeper::Keep(const Source& source, const Weighed& weighed,
                           .status());
       break;
     case PolicyStep::kSame:
+      is_news = is_news || weighed.withdrawn;
+      break;
     case PolicyStep::kAdopt:
-      is_news = is_news || verdict.step == PolicyStep::kAdopt || weighed.withdrawn;
+      LogInfo("the " + name + " policy is in force from now on: version " +
+              std::to_string(weighed.read->version.version));
+      is_news = true;
       break;
     case PolicyStep::kWait:
       next_look_ = std::min(next_look_.value_or(verdict.effective_at), verdict.effective_at);
