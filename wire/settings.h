@@ -20,6 +20,8 @@ struct TransportSettings {
   // Pings keep middleboxes from forgetting an idle connection; they forget after 60 s and more.
   std::chrono::milliseconds keepalive{45'000};
   std::chrono::milliseconds keepalive_timeout{20'000};
+  // One attempt to connect, TLS and all. A far or busy aggregator takes seconds.
+  std::chrono::milliseconds connect_timeout{20'000};
   // Waits between attempts to connect, growing from the first to the second.
   std::chrono::milliseconds reconnect_first{500};
   std::chrono::milliseconds reconnect_most{30'000};

@@ -40,7 +40,8 @@ grpc::ChannelArguments Arguments(const TransportSettings& settings, const Addres
   out.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   out.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
              static_cast<int>(settings.reconnect_first.count()));
-  out.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(settings.reconnect_first.count()));
+  // In spite of its name: how long gRPC lets one attempt take.
+  out.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(settings.connect_timeout.count()));
   out.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, static_cast<int>(settings.reconnect_most.count()));
   out.SetMaxReceiveMessageSize(settings.max_message_bytes);
   out.SetMaxSendMessageSize(settings.max_message_bytes);
