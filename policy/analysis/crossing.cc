@@ -81,7 +81,8 @@ std::string Print(const Crossing& crossing) {
   }
   std::vector<std::string> periods;
   for (const Period& period : crossing.periods) {
-    periods.push_back(Date(period.from) + " to " + Date(period.until));
+    const bool is_instant = period.until - period.from == std::chrono::nanoseconds(1);
+    periods.push_back(Date(period.from) + (is_instant ? "" : " to " + Date(period.until)));
   }
   return text + "; " + Join(periods, ", ") + "\n";
 }

@@ -1,6 +1,8 @@
 #include "policy/analysis/diff.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -140,6 +142,20 @@ void CollectSites(const World& world, std::map<std::string, std::set<DatasetAlia
   }
 }
 
+// Whether nothing that a site is met with differs.
+bool IsUntouched(const World& before, const World& after, const std::string& site) {
+  const auto relevant = [&site](const World& world) {
+    std::vector<Policy> policies;
+    std::copy_if(world.policies.begin(), world.policies.end(), std::back_inserter(policies),
+                 [&site](const Policy& policy) {
+                   return policy.source != PolicySource::kSite || policy.identity.id == site;
+                 });
+    return policies;
+  };
+  return before.facts.facts == after.facts.facts && before.facts.expires == after.facts.expires &&
+         before.facts.digest == after.facts.digest && relevant(before) == relevant(after);
+}
+
 // Keys of the files themselves. A world has one federation policy and one aggregator policy: those
 // are matched even if their names differ.
 void CompareAllFiles(const World& before, const World& after, DiffResult& result) {
@@ -189,7 +205,8 @@ bool IsSameFor(const World& before, const World& after, const Window& window) {
   bool same = result.settings.empty();
   for (const auto& [site, datasets] : sites) {
     for (const DatasetAlias& dataset : datasets) {
-      same = same && PairComparison(before, after, site, dataset, window, result).IsSame();
+      same = same && (IsUntouched(before, after, site) ||
+                      PairComparison(before, after, site, dataset, window, result).IsSame());
     }
   }
   return same;
