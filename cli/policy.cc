@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/toml.h"
 #include "cli/command.h"
+#include "cli/policy_analysis.h"
 #include "cli/policy_export.h"
 #include "cli/policy_sign.h"
 #include "crypto/sha256.h"
@@ -174,6 +175,9 @@ void AddPolicy(CLI::App& program, Context& context) {
       ->required();
   explain_command->add_flag("--json", explain->json, "print the decision as JSON");
   OnRun(*explain_command, context, [explain, &context] { return Explain(*explain, context); });
+  AddPolicyTest(*group, context);
+  AddPolicyReach(*group, context);
+  AddPolicyAnalysis(*group, context);
   AddPolicyExport(*group, context);
   AddPolicySign(*group, context);
 }
