@@ -32,6 +32,12 @@ struct TrainingOptions {
   bool json = false;
 };
 
+struct PolicyOptions {
+  std::uint32_t sites = 100;
+  double seconds = 0.3;
+  bool json = false;
+};
+
 // Returns only if the program could not be started.
 Status Become(std::vector<std::string> words, Context& context) {
   std::error_code error;
@@ -73,6 +79,31 @@ StatusOr<Exit> BenchTraining(const TrainingOptions& options, Context& context) {
   return Become(std::move(words), context);
 }
 
+StatusOr<Exit> BenchPolicy(const PolicyOptions& options, Context& context) {
+  std::vector<std::string> words = {"domicile-bench-policy", "--sites",
+                                    std::to_string(options.sites), "--seconds",
+                                    PrintDouble(options.seconds)};
+  if (options.json) {
+    words.emplace_back("--json");
+  }
+  return Become(std::move(words), context);
+}
+
+void AddBenchPolicy(CLI::App& bench, Context& context) {
+  auto policy = std::make_shared<PolicyOptions>();  // shared with the closure that CLI11 keeps
+  CLI::App* const command =
+      AddCommand(bench, "policy", "What a decision, a meet and the question of reach cost",
+                 "domicile bench policy --json");
+  command->add_option("--sites", policy->sites, "each with a policy of its own")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_option("--seconds", policy->seconds, "for each measurement")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  command->add_flag("--json", policy->json, "print the figures as JSON");
+  OnRun(*command, context, [policy, &context]() { return BenchPolicy(*policy, context); });
+}
+
 }  // namespace
 
 void AddBench(CLI::App& program, Context& context) {
@@ -95,6 +126,8 @@ void AddBench(CLI::App& program, Context& context) {
   round_command->add_flag("--json", round->json, "print the figures as JSON");
   round_command->add_flag("--keep", round->keep, "keep the federation's folder, and say where");
   OnRun(*round_command, context, [round, &context]() { return BenchRound(*round, context); });
+
+  AddBenchPolicy(*bench, context);
 
   auto training = std::make_shared<TrainingOptions>();  // shared with the closure that CLI11 keeps
   CLI::App* const training_command =
