@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
 #include "cli/command.h"
 
 namespace domicile::cli {
@@ -27,6 +28,35 @@ void AddCommands(CLI::App& program, Context& context) {
 int Report(Context& context, const Status& status) {
   context.err << "domicile: " << Message(status) << "\n";
   return Code(ExitOf(status));
+}
+
+// Looks for the command before options are read: what CLI11 says of a wrong word is only that a
+// command is missing. Errors: kInvalidArgument, with the word and the nearest command.
+Status FindCommand(CLI::App& program, std::span<const std::string> args) {
+  CLI::App* group = &program;
+  std::string path = program.get_name();
+  for (const std::string& word : args) {
+    const std::vector<CLI::App*> commands =
+        group->get_subcommands([](const CLI::App*) { return true; });
+    if (commands.empty() || word.starts_with("-")) {
+      return OkStatus();  // the rest is the command's own
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) {
+      names.push_back(command->get_name());
+    }
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string nearest = NearestSpelling(word, names);
+      return Error(StatusCode::kInvalidArgument,
+                   "`" + Visible(word) + "` is no command of `" + path + "`" +
+                       (nearest.empty() ? "" : "; did you mean `" + nearest + "`?") +
+                       (nearest.empty() ? "; it has " : " It has ") + Join(names, ", "));
+    }
+    group = commands[static_cast<std::size_t>(found - names.begin())];
+    path += " " + word;
+  }
+  return OkStatus();
 }
 
 // Runs the command that parsing has chosen, and makes sure that what it printed has arrived.
@@ -91,6 +121,9 @@ int RunProgram(std::span<const std::string> args, Context& context) {
   program.require_subcommand(1);
   program.footer("Exit codes: 0 done, 1 not so, 2 wrong use or bad input, 3 could not do it.");
   AddCommands(program, context);
+  if (const Status found = FindCommand(program, args); !found.ok()) {
+    return Report(context, found);
+  }
   try {
     // CLI11 takes the arguments from the back of the list.
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -61,6 +62,29 @@ TEST_CASE("domicile: wrong use is exit code 2, and goes to the error output") {
     CHECK(outcome.exit == 2);
     CHECK(outcome.out.empty());
     CHECK_FALSE(outcome.err.empty());
+  }
+}
+
+TEST_CASE("domicile: a wrong word is named, with the nearest command or all of them") {
+  const struct {
+    std::vector<std::string> args;
+    std::vector<std::string> said;
+  } cases[] = {
+      {{"audt", "verify", "log.db"},
+       {"`audt` is no command of `domicile`", "did you mean `audit`?"}},
+      {{"audit", "verfy", "log.db"}, {"`verfy` is no command of `domicile audit`", "`verify`?"}},
+      {{"nonsense"}, {"`nonsense` is no command of `domicile`; it has ", "audit, ", "policy"}},
+      {{"job", "x\n"}, {"`x\\x0a` is no command of `domicile job`"}},
+  };
+  for (const auto& c : cases) {
+    const Outcome outcome = RunWith(c.args);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);  // one sentence
+    for (const std::string& words : c.said) {
+      CHECK(outcome.err.find(words) != std::string::npos);
+    }
   }
 }
 
