@@ -149,7 +149,8 @@ std::string Rounded(double value, int digits) {
 }
 
 void PrintJsonFacts(const std::vector<Result>& results, double gemm_gflops) {
-  std::string json = "{\"isa\":\"" + std::string(models::KernelIsa()) + "\"";
+  std::string json = "{\"isa\":\"" + std::string(models::KernelIsa()) + "\",\"gemm_kernel\":\"" +
+                     std::string(models::GemmKernel()) + "\"";
   for (const Result& result : results) {
     json += ",\"" + std::string(result.name) + "\":{\"batch\":" + std::to_string(result.batch) +
             ",\"examples_per_second_1_thread\":" + Rounded(result.one.examples_per_second, 1) +
@@ -161,8 +162,10 @@ void PrintJsonFacts(const std::vector<Result>& results, double gemm_gflops) {
 }
 
 void PrintTable(const std::vector<Result>& results, double gemm_gflops) {
-  std::printf("matrix product of 512 x 512, one thread, %s: %.1f GFLOP/s\n\n",
-              std::string(models::KernelIsa()).c_str(), gemm_gflops);
+  std::printf(
+      "matrix product of 512 x 512, one thread, kernels for %s, product %s: %.1f GFLOP/s\n\n",
+      std::string(models::KernelIsa()).c_str(), std::string(models::GemmKernel()).c_str(),
+      gemm_gflops);
   std::printf(
       "  model       batch    examples/s, 1 thread    2 threads   share of the product's "
       "rate\n");

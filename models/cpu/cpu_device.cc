@@ -12,7 +12,7 @@ void CpuDevice::Dense(ConstMatrix x, const Weight& w, std::span<const float> bia
   DOMICILE_CHECK(x.columns == w.inputs && y.rows == x.rows && y.columns == w.outputs &&
                  (bias.empty() || bias.size() == w.outputs));
   const bool out_in = w.layout == WeightLayout::kOutIn;
-  ForRows(x.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
+  ForProductRows(x.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
     float* const out = y.data + first * y.columns;
     kernels::Gemm({.m = count,
                    .n = w.outputs,
@@ -30,21 +30,18 @@ void CpuDevice::Dense(ConstMatrix x, const Weight& w, std::span<const float> bia
 
 void CpuDevice::DenseWeightGradient(ConstMatrix x, ConstMatrix dy, Matrix dw) {
   DOMICILE_CHECK(x.rows == dy.rows && dw.rows == x.columns && dw.columns == dy.columns);
-  const std::size_t work = x.rows * x.columns * dy.columns;
-  constexpr std::size_t kInputsPerPiece = 96;
-  Cut(x.columns, work <= kSmallWork ? x.columns : kInputsPerPiece,
-      [&](std::size_t first, std::size_t count) {
-        kernels::Gemm({.m = count,
-                       .n = dy.columns,
-                       .k = x.rows,
-                       .a = x.data + first,
-                       .lda = x.columns,
-                       .transpose_a = true,
-                       .b = dy.data,
-                       .ldb = dy.columns,
-                       .c = dw.data + first * dy.columns,
-                       .ldc = dy.columns});
-      });
+  ForProductRows(x.columns, x.rows * dy.columns, [&](std::size_t first, std::size_t count) {
+    kernels::Gemm({.m = count,
+                   .n = dy.columns,
+                   .k = x.rows,
+                   .a = x.data + first,
+                   .lda = x.columns,
+                   .transpose_a = true,
+                   .b = dy.data,
+                   .ldb = dy.columns,
+                   .c = dw.data + first * dy.columns,
+                   .ldc = dy.columns});
+  });
 }
 
 void CpuDevice::DenseBiasGradient(ConstMatrix dy, std::span<float> db) {
@@ -59,7 +56,7 @@ void CpuDevice::DenseBiasGradient(ConstMatrix dy, std::span<float> db) {
 void CpuDevice::DenseInputGradient(ConstMatrix dy, const Weight& w, bool accumulate, Matrix dx) {
   DOMICILE_CHECK(dy.columns == w.outputs && dx.columns == w.inputs && dx.rows == dy.rows);
   const bool out_in = w.layout == WeightLayout::kOutIn;
-  ForRows(dy.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
+  ForProductRows(dy.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
     kernels::Gemm({.m = count,
                    .n = w.inputs,
                    .k = w.outputs,
@@ -182,6 +179,8 @@ void CpuDevice::SumPartials(std::size_t count, std::size_t size, std::span<float
 std::unique_ptr<Device> MakeCpuDevice(std::size_t num_threads) {
   return std::make_unique<CpuDevice>(num_threads);
 }
+
+std::string_view GemmKernel() { return kernels::GemmName(); }
 
 double MeasureGemmGflops(std::size_t n, double seconds) {
   using Clock = std::chrono::steady_clock;

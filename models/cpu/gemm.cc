@@ -1,60 +1,76 @@
-// Matrix products. Compiled with -O3 and -march=DOMICILE_ISA; see kernels.h for what that forbids.
-#define EIGEN_DONT_PARALLELIZE
-#include <Eigen/Core>
+// Which matrix product serves: chosen once, by what the processor has. Not a kernel file: compiled
+// as the rest of the program.
+#include "models/cpu/internal/gemm.h"
 
-#include "models/cpu/kernels.h"
+#include <algorithm>
+#include <memory>
+#include <new>
 
 namespace domicile::models::kernels {
 namespace {
 
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Stride = Eigen::OuterStride<>;
-using ConstMap = Eigen::Map<const RowMajor, 0, Stride>;
-using Map = Eigen::Map<RowMajor, 0, Stride>;
+using Function = void (*)(const Product&, const GemmScratch&);
 
-Eigen::Index Size(std::size_t value) { return static_cast<Eigen::Index>(value); }
+struct Choice {
+  const char* name;
+  Function run;
+};
 
-template <typename A, typename B>
-void Assign(const Product& p, const A& a, const B& b) {
-  Map c(p.c, Size(p.m), Size(p.n), Stride(Size(p.ldc)));
-  if (p.accumulate) {
-    c.noalias() += p.alpha * (a * b);
-  } else {
-    c.noalias() = p.alpha * (a * b);
+Choice Choose() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+      __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0) {
+    return {"avx512", &GemmAvx512};
   }
+  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
+    return {"avx2", &GemmAvx2};
+  }
+#endif
+  return {"narrow", &GemmNarrow};
 }
 
-// One output column: a matrix times a vector.
-void MultiplyVector(const Product& p) {
-  const ConstMap a(p.a, Size(p.m), Size(p.k), Stride(Size(p.lda)));
-  Eigen::Map<Eigen::VectorXf>(p.c, Size(p.m)).noalias() =
-      a * Eigen::Map<const Eigen::VectorXf>(p.b, Size(p.k));
+const Choice& Chosen() {
+  static const Choice choice = Choose();
+  return choice;
+}
+
+struct AlignedFree {
+  void operator()(float* values) const { operator delete (values, std::align_val_t{64}); }
+};
+
+std::unique_ptr<float, AlignedFree> AlignedFloats(std::size_t size) {
+  return std::unique_ptr<float, AlignedFree>(
+      static_cast<float*>(operator new (size * sizeof(float), std::align_val_t{64})));
+}
+
+// One a thread, for as long as the thread lives: nothing in it survives a call.
+const GemmScratch& Scratch() {
+  thread_local const auto a = AlignedFloats(kGemmRows * kGemmDepth);
+  thread_local const auto b = AlignedFloats(kGemmColumns * kGemmDepth);
+  thread_local const GemmScratch scratch = {.a = a.get(), .b = b.get()};
+  return scratch;
+}
+
+void ClearC(const Product& p) {
+  for (std::size_t row = 0; row < p.m && !p.accumulate; ++row) {
+    std::fill_n(p.c + row * p.ldc, p.n, 0.0F);
+  }
 }
 
 }  // namespace
 
-void Gemm(const Product& p) {
-  if (p.n == 1 && p.ldc == 1 && !p.transpose_a && !p.transpose_b && p.ldb == 1 && !p.accumulate &&
-      p.alpha == 1) {
-    MultiplyVector(p);
+const char* GemmName() { return Chosen().name; }
+
+void Gemm(const Product& product) {
+  if (product.m == 0 || product.n == 0) {
     return;
   }
-  const auto a = [&p] {
-    return p.transpose_a ? ConstMap(p.a, Size(p.k), Size(p.m), Stride(Size(p.lda)))
-                         : ConstMap(p.a, Size(p.m), Size(p.k), Stride(Size(p.lda)));
-  }();
-  const auto b = [&p] {
-    return p.transpose_b ? ConstMap(p.b, Size(p.n), Size(p.k), Stride(Size(p.ldb)))
-                         : ConstMap(p.b, Size(p.k), Size(p.n), Stride(Size(p.ldb)));
-  }();
-  if (p.transpose_a && p.transpose_b) {
-    Assign(p, a.transpose(), b.transpose());
-  } else if (p.transpose_a) {
-    Assign(p, a.transpose(), b);
-  } else if (p.transpose_b) {
-    Assign(p, a, b.transpose());
+  if (product.k == 0) {
+    ClearC(product);
+  } else if (product.n == 1) {
+    MultiplyColumn(product);
   } else {
-    Assign(p, a, b);
+    Chosen().run(product, Scratch());
   }
 }
 

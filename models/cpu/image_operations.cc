@@ -14,7 +14,10 @@ std::size_t Inputs(const ConvShape& s) { return s.channels * s.height * s.width;
 std::size_t Inputs(const PoolShape& s) { return s.channels * s.height * s.width; }
 std::size_t Positions(const ConvShape& s) { return s.out_height * s.out_width; }
 
-std::unique_ptr<float[]> Columns(const ConvShape& shape) {  // NOLINT(*-avoid-c-arrays): unzeroed
+// Not zeroed: all of it is written.
+// NOLINTNEXTLINE(modernize-avoid-c-arrays): an array of a size known at run time
+std::unique_ptr<float[]> Columns(const ConvShape& shape) {
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays): as above
   return std::make_unique_for_overwrite<float[]>(shape.patch * Positions(shape));
 }
 

@@ -1,7 +1,7 @@
 // The inner loops, on raw pointers: one piece of an operation, one thread. The kernel files are the
-// only ones that are compiled for DOMICILE_ISA, and gemm.cc and activations.cc the only ones that
-// see Eigen, so that no inline function compiled for a newer processor can be merged into the rest
-// of a program.
+// only ones that are compiled for a newer processor than the rest, and activations.cc the only one
+// that sees Eigen, so that no inline function compiled for it can be merged into the rest of a
+// program.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,10 @@ struct Product {
   bool accumulate = false;
   float alpha = 1;
 };
+// Each element is a sum over k in one order, wherever c is cut into several products.
 void Gemm(const Product& product);
+// The product that serves on this processor: avx512, avx2 or narrow.
+const char* GemmName();
 
 // --- activations.cc
 // y[rows, columns] += bias (null: nothing), then the activation (none of the GELUs).
@@ -102,6 +105,8 @@ double SquaredError(const float* z, const float* targets, std::size_t rows, std:
                     float scale, float* dz);
 
 // --- vectors.cc
+// A product with n = 1.
+void MultiplyColumn(const Product& product);
 void AddScaled(float a, const float* x, std::size_t size, float* y);
 void Add(const float* a, const float* b, std::size_t size, float* y);
 void Scale(float a, std::size_t size, float* x);

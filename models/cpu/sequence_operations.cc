@@ -31,6 +31,13 @@ bool Fits(const AttentionShape& shape, ConstMatrix x) {
   return shape.length > 0 && x.columns == shape.heads * shape.width && x.rows % shape.length == 0;
 }
 
+// Not zeroed.
+// NOLINTNEXTLINE(modernize-avoid-c-arrays): an array of a size known at run time
+std::unique_ptr<float[]> Scratch(std::size_t size) {
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays): as above
+  return std::make_unique_for_overwrite<float[]>(size);
+}
+
 float TokenShare(std::size_t length, const std::uint8_t* mask) {
   const std::size_t counted =
       mask == nullptr
@@ -154,7 +161,7 @@ void CpuDevice::Attention(const AttentionShape& shape, ConstMatrix q, ConstMatri
     if (!mask.empty()) {
       head.mask = mask.data() + index / shape.heads * shape.length;
     }
-    const auto scratch = std::make_unique_for_overwrite<float[]>(dropout.rate > 0 ? square : 1);
+    const auto scratch = Scratch(dropout.rate > 0 ? square : 1);
     kernels::Attention(head, probabilities.data() + index * square, scratch.get(),
                        y.data + (head.q - q.data));
   });
@@ -173,7 +180,7 @@ void CpuDevice::AttentionGradient(const AttentionShape& shape, ConstMatrix q, Co
   Cut(heads, 1, [&](std::size_t index, std::size_t /*count*/) {
     const kernels::Head head = HeadOf(shape, q, k, v, dropout, index);
     const std::ptrdiff_t at = head.q - q.data;
-    const auto scratch = std::make_unique_for_overwrite<float[]>(2 * square);
+    const auto scratch = Scratch(2 * square);
     kernels::AttentionGradient(head, probabilities.data() + index * square, dy.data + at,
                                scratch.get(), dq.data + at, dk.data + at, dv.data + at);
   });

@@ -66,4 +66,40 @@ void Adam(const AdamStep& s, const float* gradient, std::size_t size, float* fir
   }
 }
 
+void MultiplyColumn(const Product& p) {
+  const std::size_t step = p.transpose_b ? 1 : p.ldb;
+  if (p.transpose_a) {
+    for (std::size_t i = 0; i < p.m && !p.accumulate; ++i) {
+      p.c[i * p.ldc] = 0;
+    }
+    for (std::size_t k = 0; k < p.k; ++k) {
+      const float factor = p.alpha * p.b[k * step];
+      const float* const row = p.a + k * p.lda;
+      for (std::size_t i = 0; i < p.m; ++i) {
+        p.c[i * p.ldc] += factor * row[i];
+      }
+    }
+    return;
+  }
+  constexpr std::size_t kLanes = 16;
+  for (std::size_t i = 0; i < p.m; ++i) {
+    const float* const row = p.a + i * p.lda;
+    float lanes[kLanes] = {};
+    std::size_t k = 0;
+    for (; step == 1 && k + kLanes <= p.k; k += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] += row[k + lane] * p.b[k + lane];
+      }
+    }
+    float sum = 0;
+    for (; k < p.k; ++k) {
+      sum += row[k] * p.b[k * step];
+    }
+    for (const float lane : lanes) {
+      sum += lane;
+    }
+    p.c[i * p.ldc] = p.accumulate ? p.c[i * p.ldc] + p.alpha * sum : p.alpha * sum;
+  }
+}
+
 }  // namespace domicile::models::kernels

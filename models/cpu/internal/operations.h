@@ -13,7 +13,9 @@
 
 namespace domicile::models {
 
-// INVARIANT: how an operation is cut depends on its shape alone, never on the number of threads.
+// INVARIANT: no bit of a result depends on the number of threads. What adds up partial results is
+// cut by shape alone; what computes each element by itself (matrix products among them, see
+// kernels::Gemm) may be cut by the number of threads.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(std::size_t num_threads) : pool_(num_threads) {}
@@ -102,11 +104,12 @@ class CpuDevice final : public Device {
     });
   }
 
-  // Rows of a matrix whose rows cost `work_per_row` multiplications each.
+  // Rows of a product, `work_per_row` multiplications each: one piece a thread, since each piece
+  // packs the other operand again.
   template <typename Run>
-  void ForRows(std::size_t rows, std::size_t work_per_row, const Run& run) {
-    const std::size_t piece = rows >= 1024 ? 256 : 64;
-    Cut(rows, rows * work_per_row <= kSmallWork ? rows : piece, run);
+  void ForProductRows(std::size_t rows, std::size_t work_per_row, const Run& run) {
+    const std::size_t threads = rows * work_per_row <= kSmallWork ? 1 : pool_.NumThreads();
+    Cut(rows, std::max<std::size_t>(16, (rows + threads - 1) / threads), run);
   }
 
   // Single rows that touch `elements` numbers each.
