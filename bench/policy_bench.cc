@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "policy/analysis/reach.h"
 #include "policy/engine/decide.h"
 #include "policy/language/parse.h"
@@ -205,18 +204,14 @@ double Floor(const Figures& figures) {
 }
 
 void PrintJsonFigures(const Figures& figures, std::size_t sites) {
-  const Json json =
-      JsonObject{{"decide_microseconds", PrintDouble(figures.decide_microseconds)},
-                 {"decide_denied_microseconds", PrintDouble(figures.deny_microseconds)},
-                 {"answer_microseconds", PrintDouble(figures.answer_microseconds)},
-                 {"meet_microseconds", PrintDouble(figures.meet_microseconds)},
-                 {"reach_seconds", PrintDouble(figures.reach_seconds)},
-                 {"reach_found_seconds", PrintDouble(figures.reach_found_seconds)},
-                 {"reach_floor_seconds", PrintDouble(Floor(figures))},
-                 {"sites", static_cast<std::uint64_t>(sites)},
-                 {"sites_that_reach", static_cast<std::uint64_t>(figures.reached)},
-                 {"covered", ToJson(figures.covered)}};
-  std::printf("%s\n", PrintJson(json).c_str());
+  std::printf(
+      "{\"decide_microseconds\": %.3f, \"decide_denied_microseconds\": %.3f, "
+      "\"answer_microseconds\": %.3f, \"meet_microseconds\": %.3f, \"reach_seconds\": %.4f, "
+      "\"reach_found_seconds\": %.4f, \"reach_floor_seconds\": %.4f, \"sites\": %zu, "
+      "\"sites_that_reach\": %zu, \"covered\": %s}\n",
+      figures.decide_microseconds, figures.deny_microseconds, figures.answer_microseconds,
+      figures.meet_microseconds, figures.reach_seconds, figures.reach_found_seconds, Floor(figures),
+      sites, figures.reached, PrintJson(ToJson(figures.covered)).c_str());
 }
 
 void PrintTable(const Figures& figures, std::size_t sites) {

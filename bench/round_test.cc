@@ -56,5 +56,21 @@ TEST_CASE("domicile bench training: examples a second of each model, beside the 
   CHECK_FALSE(facts.contains("minilm"));
 }
 
+TEST_CASE("domicile bench policy: what a decision and the question of reach cost, as numbers") {
+  const nlohmann::json facts =
+      Facts({"bench", "policy", "--sites", "7", "--seconds", "0.02", "--json"});
+
+  for (const char* key :
+       {"decide_microseconds", "decide_denied_microseconds", "answer_microseconds",
+        "meet_microseconds", "reach_seconds", "reach_found_seconds", "reach_floor_seconds"}) {
+    CAPTURE(key);
+    REQUIRE(facts.contains(key));
+    CHECK(facts.at(key) > 0);
+  }
+  CHECK(facts.at("sites") == 7);
+  CHECK(facts.at("sites_that_reach") > 0);
+  CHECK(facts.at("covered").at("places") >= 249);
+}
+
 }  // namespace
 }  // namespace domicile::bench
