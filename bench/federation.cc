@@ -42,7 +42,12 @@ allow.purposes = ["algorithm_testing"]
 require.privacy.min_contributors = 3
 )";
 
-constexpr std::string_view kAggregatorRule = R"([[rule]]
+constexpr std::string_view kAggregatorRule = R"([retention]
+audit_min = "6y"
+update_max = "1d"
+model_review = "1y"
+
+[[rule]]
 id = "A-1"
 allow.aggregator_locations = ["IE"]
 allow.aggregator_control = ["IE"]
@@ -67,11 +72,11 @@ purpose = ["algorithm_testing"]
 [model]
 recipients = ["IE"]
 
-[approvals]
-required = [{ role = "operator", count = 1 }]
-
 [sandbox]
 network = "none"
+
+[audit]
+witnesses_min = 0
 
 [[rule]]
 id = "S-1"
@@ -79,6 +84,7 @@ dataset = "bench"
 allow.aggregator_locations = ["IE"]
 allow.aggregator_control = ["IE"]
 allow.recipients = ["sites", "operator"]
+require.evidence = "declared"
 allow.update_kinds = ["delta.plain", "metrics.aggregate", "model.final"]
 allow.aggregator_view = "plaintext_individual"
 require.privacy.require_secagg = false
@@ -210,9 +216,11 @@ Status BenchFederation::WritePolicies(const std::string& folder, WallTime now) c
 
 Status BenchFederation::WriteSite(std::uint32_t number, WallTime now) const {
   RETURN_IF_ERROR(WritePolicies(SitePath(number, ""), now));
-  return Write(
-      SitePath(number, "site.policy.toml"),
-      PolicyHead("site/" + Site(number) + "-bench-permissive", now) + std::string(kSiteRule));
+  return Write(SitePath(number, "site.policy.toml"),
+               PolicyHead("site/" + Site(number) + "-bench-permissive", now) +
+                   std::string(kSiteRule) +
+                   "\n[approvals]\nrequired = [{ role = \"operator\", count = 1 }]\nkeys = [" +
+                   Quoted("operator-" + Site(number)) + "]\n");
 }
 
 Status BenchFederation::WriteAgentConfig(std::uint32_t number) const {
