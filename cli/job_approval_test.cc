@@ -85,7 +85,7 @@ TEST_CASE("job approve: what cannot be signed leaves no file and says why") {
       {"no grant text", "--request @broken --key @officer.key", 2, "request `"},
       {"expired proposal", "--request @expired --key @officer.key", 2, "give --days N"},
       {"endless proposal", "--request @endless --key @officer.key", 2, "more than 366 days"},
-      {"no key", "--request @request", 2, "--key is required"},
+      {"no key", "--request @request", 2, "give --key FILE"},
       {"absent key", "--request @request --key @absent.key", 3, "absent.key"},
       {"no such key", "--request @request --key @request", 2, ""},
       {"one person twice", "--request @request --key @officer.key --key @other.key", 2, "one name"},
