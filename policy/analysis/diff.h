@@ -45,10 +45,10 @@ DiffResult Diff(const World& before, const World& after, const Window& window);
 // Whether the two worlds answer alike: as Diff(...).IsSame(), but ends at the first difference.
 bool IsSameFor(const World& before, const World& after, const Window& window);
 
-// A new version of one policy, the others and the facts as they are. Of a site's own policy ask
-// with no others: what they deny today they may allow tomorrow, and the site would have loosened
-// without its signers. `others` must hold the site policies (or statements) if `before` is no
-// site's.
+// A new version of one policy. Of a site's own policy ask with no others: what they deny today they
+// may allow tomorrow, and the site would have loosened without its signers. For the same reason the
+// facts count as if they did not expire. `others` must hold the site policies (or statements) if
+// `before` is no site's.
 DiffResult Diff(const Policy& before, const Policy& after, const std::vector<Policy>& others,
                 const Facts& facts, const Window& window);
 

@@ -119,6 +119,18 @@ TEST_CASE("Diff: what another policy denies is no gain, but alone it is") {
   CHECK(!DiffOf(Site(), loose).IsTightening());
 }
 
+TEST_CASE("Diff: expired facts, under which all is denied, hide no loosening") {
+  Facts facts = LegalFacts();
+  facts.expires = kWindow.from - std::chrono::hours(1);
+  const Policy loose = SiteWith("allow.aggregator_locations = [\"IE\"]",
+                                "allow.aggregator_locations = [\"IE\", \"AT\"]");
+
+  const DiffResult result = Diff(Site(), loose, {}, facts, kWindow);
+
+  CHECK(!result.gained.empty());
+  CHECK(Diff(loose, Site(), {}, facts, kWindow).IsTightening());
+}
+
 TEST_CASE("Diff: without a site nothing can be told, and that is no tightening") {
   const std::vector<Policy> others = Others();
   const DiffResult result = Diff(others[0], others[0], {others[1]}, LegalFacts(), kWindow);
