@@ -56,10 +56,10 @@ function(domicile_test name)
 endfunction()
 
 # domicile_library(NAME HEADERS... SOURCES... [DEPENDS...] [PRIVATE_DEPENDS...] [TESTS...]
-#                  [TEST_DEPENDS...] [TEST_LABELS...])
+#                  [TEST_DEPENDS...] [TEST_LABELS...] [TEST_TIMEOUT seconds])
 # DEPENDS are those a header needs. Third-party targets go in as they are (their headers are SYSTEM).
 function(domicile_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TEST_TIMEOUT"
     "HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS;TESTS;TEST_DEPENDS;TEST_LABELS")
   add_library(domicile_${name} STATIC ${arg_SOURCES})
   add_library(domicile::${name} ALIAS domicile_${name})
@@ -69,7 +69,8 @@ function(domicile_library name)
   target_link_libraries(domicile_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS} domicile_flags)
   if(arg_TESTS AND BUILD_TESTING)
     domicile_test(${name}_test SOURCES ${arg_TESTS}
-      DEPENDS domicile_${name} ${arg_PRIVATE_DEPENDS} ${arg_TEST_DEPENDS} LABELS ${arg_TEST_LABELS})
+      DEPENDS domicile_${name} ${arg_PRIVATE_DEPENDS} ${arg_TEST_DEPENDS} LABELS ${arg_TEST_LABELS}
+      TIMEOUT ${arg_TEST_TIMEOUT})
   endif()
 endfunction()
 
