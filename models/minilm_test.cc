@@ -2,6 +2,7 @@
 // embedding.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +35,7 @@ std::filesystem::path CacheFolder() {
 std::optional<std::string> Read(const char* name) {
   std::ifstream file(CacheFolder() / name, std::ios::binary);
   if (!file) {
-    MESSAGE("skipped: all-MiniLM-L6-v2 is not in the cache; scripts/fetch_minilm brings it");
+    std::puts("skipped: all-MiniLM-L6-v2 is not in the cache; scripts/fetch_minilm brings it");
     return std::nullopt;
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
