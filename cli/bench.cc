@@ -29,6 +29,7 @@ struct RoundOptions {
 
 struct TrainingOptions {
   double seconds = 1;
+  std::vector<std::string> models;
   bool json = false;
 };
 
@@ -73,6 +74,9 @@ StatusOr<Exit> BenchRound(const RoundOptions& options, Context& context) {
 StatusOr<Exit> BenchTraining(const TrainingOptions& options, Context& context) {
   std::vector<std::string> words = {"domicile-bench-training", "--seconds",
                                     PrintDouble(options.seconds)};
+  for (const std::string& model : options.models) {
+    words.insert(words.end(), {"--model", model});
+  }
   if (options.json) {
     words.emplace_back("--json");
   }
@@ -136,6 +140,10 @@ void AddBench(CLI::App& program, Context& context) {
   training_command->add_option("--seconds", training->seconds, "for each measurement")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
+  training_command
+      ->add_option("--model", training->models,
+                   "logistic, mlp, cnn or minilm; repeatable; default: all of them")
+      ->check(CLI::IsMember({"logistic", "mlp", "cnn", "minilm"}));
   training_command->add_flag("--json", training->json, "print the figures as JSON");
   OnRun(*training_command, context,
         [training, &context]() { return BenchTraining(*training, context); });

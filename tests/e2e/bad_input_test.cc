@@ -195,9 +195,8 @@ TEST_CASE("Bad input: a port that another program has is named") {
   FederationProcesses& federation = **made;
   REQUIRE(federation.Start(std::string(kAggregator)).ok());
   const Copy copy;
-  const auto own = ReadFile(federation.Folders().Path(kAggregatorConfig), kLargest);
-  REQUIRE(own.ok());
-  REQUIRE(WriteFileDurably(copy.In(kAggregatorConfig), AsBytes(*own)).ok());
+  const std::string address = federation.Folders().Address();
+  copy.Change(kAggregatorConfig, Pattern().Folders().Address(), address);
 
   const auto result = RunCommand({"timeout", "30", ProgramFolder() + "/domicile-aggregator",
                                   "--config", copy.In(kAggregatorConfig)});
@@ -205,7 +204,6 @@ TEST_CASE("Bad input: a port that another program has is named") {
 
   CHECK(result->code == 3);
   CHECK_MESSAGE(Sentences(result->err, "domicile-aggregator") == 1, result->err);
-  const std::string address = federation.Folders().Address();
   CHECK_MESSAGE(result->err.find(address) != std::string::npos, result->err);
 }
 
