@@ -23,7 +23,7 @@ struct ReachOptions {
   std::string to;
   std::string subjects;
   std::string from;
-  std::string by = "place";
+  std::string by = "either";
   std::vector<std::string> kinds;
   std::string view;
   std::string purpose;

@@ -247,7 +247,7 @@ Json ApprovalsTable() {
 std::vector<Key> Settings() {
   return {
       {"model", Table({{"recipients", ListOf(Ref("area")), "default: own country"}}),
-       "where models may go"},
+       "where those who get models must be, and be controlled from"},
       {"approvals", ApprovalsTable(), "who must agree to each run"},
       {"sandbox",
        Table({{"network", Codes<SandboxNetwork>(), "at most; default none"},

@@ -189,7 +189,7 @@ struct Policy {
   std::optional<SiteSection> site;      // site policies only, and there always
   std::vector<PolicyDataset> datasets;  // site policies only
   std::vector<Rule> rules;
-  std::optional<std::set<Area>> model_recipients;  // [model] recipients: where models may go
+  std::optional<std::set<Area>> model_recipients;  // [model] recipients: of place and control
   std::uint32_t model_line = 0;
   std::optional<ApprovalSection> approvals;
   std::optional<SandboxNetwork> sandbox_network;  // at most

@@ -62,6 +62,7 @@ void AddTerms(const Terms& terms, Gathered& gathered) {
     AddAreas(*clauses, gathered.places.areas);
   }
   AddAreas(terms.aggregator_control, gathered.control.areas);
+  AddAreas(terms.model_recipients, gathered.control.areas);
   AddAreas(terms.deny_control, gathered.control.areas);
   for (const auto& clause : terms.traits) {
     gathered.regimes.insert(clause.value.regimes.begin(), clause.value.regimes.end());

@@ -238,6 +238,11 @@ void Evaluation::CheckModelReceiver(const Party& party) {
   }
   WantInside(terms_.model_recipients, place->at, "model.recipients", party, " at ",
              Reason::kLocation);
+  // Whoever controls the receiver can have the model: a rule on places alone would be none.
+  for (const Jurisdiction& from : place->control) {
+    WantInside(terms_.model_recipients, from, "model.recipients", party, " controlled from ",
+               Reason::kControl);
+  }
   CheckNamed(party);
 }
 

@@ -77,6 +77,7 @@ const std::array kKeys = {
     Key{"aggregator_control", kControl, kSend, Form::kAreaLists, kArea},
     Key{"transit", kContent, kSend, Form::kAreaLists, kArea, true},
     Key{"model_recipients", kPlace, kRelease, Form::kAreaLists, kArea},
+    Key{"model_recipients", kControl, kRelease, Form::kAreaLists, kArea},
     Key{"recipients", kWho, kRelease, Form::kAllowed, kText},
     Key{"update_kinds", kContent, kBoth, Form::kAllowed, kText, true},
     Key{"purposes", kContent, kBoth, Form::kAllowed, kText},
