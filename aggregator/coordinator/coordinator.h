@@ -223,6 +223,9 @@ class Coordinator {
                                const contracts::RosterEntry& entry, const SiteId& site,
                                const SiteHello& hello, Welcome& welcome, std::uint64_t& head_size)
       REQUIRES(mutex_);
+  // A greeted site's session begins; one that it still had ends.
+  void Seat(const SiteId& site, const KnownSite& known, const SiteHello& hello,
+            std::shared_ptr<SitePort> port, std::uint64_t head_size) REQUIRES(mutex_);
   // The session of this site is over: every job hears it.
   void Leave(const SiteId& site) REQUIRES(mutex_);
   // control.cc

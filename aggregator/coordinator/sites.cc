@@ -114,6 +114,25 @@ std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
   return std::nullopt;
 }
 
+void Coordinator::Seat(const SiteId& site, const KnownSite& known, const SiteHello& hello,
+                       std::shared_ptr<SitePort> port, std::uint64_t head_size) {
+  if (Session* live = FindSession(site)) {
+    const std::shared_ptr<SitePort> old = live->port;  // kept while its session goes
+    Leave(site);
+    old->End(Refuse(Reason::kSuperseded));
+  }
+  known_.insert_or_assign(site, known);
+  sessions_.insert_or_assign(site,
+                             Session{.port = std::move(port),
+                                     .entry = known.entry,
+                                     .datasets = {hello.datasets.begin(), hello.datasets.end()},
+                                     .instance = hello.instance,
+                                     .told_head_size = head_size,
+                                     .summed_at = clock_.Monotonic()});
+  LogControlLater(site, sessions_.at(site).port.get());
+  LogInfo("site `" + site.text() + "` (" + known.entry.jurisdiction + ") connected");
+}
+
 std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& peer,
                                                     const SiteHello& hello,
                                                     std::shared_ptr<SitePort> port) {
@@ -168,21 +187,7 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
   if (std::optional<Refusal> refusal = Greet(peer, entry, *site, hello, welcome, head_size)) {
     return *refusal;
   }
-  if (Session* live = FindSession(*site)) {
-    const std::shared_ptr<SitePort> old = live->port;  // kept while its session goes
-    Leave(*site);
-    old->End(Refuse(Reason::kSuperseded));
-  }
-  known_.insert_or_assign(*site, known);
-  sessions_.insert_or_assign(*site,
-                             Session{.port = std::move(port),
-                                     .entry = entry,
-                                     .datasets = {hello.datasets.begin(), hello.datasets.end()},
-                                     .instance = hello.instance,
-                                     .told_head_size = head_size,
-                                     .summed_at = clock_.Monotonic()});
-  LogControlLater(*site, sessions_.at(*site).port.get());
-  LogInfo("site `" + site->text() + "` (" + entry.jurisdiction + ") connected");
+  Seat(*site, known, hello, std::move(port), head_size);
   return welcome;
 }
 
