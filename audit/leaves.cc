@@ -45,8 +45,8 @@ class DatabaseLeaves final : public LeafReader {
 
 class ExportLeaves final : public LeafReader {
  public:
-  ExportLeaves(const std::string& path, std::ifstream file)
-      : path_(path), file_(std::move(file)), lines_(file_) {}
+  ExportLeaves(std::string path, std::ifstream file)
+      : path_(std::move(path)), file_(std::move(file)), lines_(file_) {}
 
   StatusOr<std::optional<RawLeaf>> Next() override {
     const internal::Line line = lines_.Next();

@@ -103,7 +103,8 @@ void Verifier::AddInsideHead(std::int64_t size, const Bytes& root, const std::st
          where + ": its note says another size or root than its row");
     return;
   }
-  waiting_.emplace(head->size, KnownHead{*std::move(head), where, false});
+  const std::uint64_t of_size = head->size;
+  waiting_.emplace(of_size, KnownHead{*std::move(head), where, false});
 }
 
 void Verifier::CheckNumber(std::uint64_t place, std::uint64_t expected, std::uint64_t found) {

@@ -129,7 +129,7 @@ Status WriteFileDurably(const std::string& path, ByteSpan bytes, unsigned mode) 
     }
   }
   if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const Status failed = ErrnoError(errno, "renaming to " + Quoted(path));
+    Status failed = ErrnoError(errno, "renaming to " + Quoted(path));
     unlink(temporary.c_str());
     return failed;
   }

@@ -42,6 +42,11 @@ function(domicile_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
+  set(draws "seed=20261130")
+  if(DOMICILE_SANITIZE)  # each step takes many times longer, and other faults are looked for
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
+    string(APPEND draws " max_success=20")
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} domicile_doctest_main domicile_flags)
   target_compile_definitions(${name} PRIVATE
@@ -52,7 +57,7 @@ function(domicile_test name)
   # Property tests draw the same cases on every run: a failure can be repeated. For others, run the
   # program by hand: rapidcheck then takes a seed of its own and prints it.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "RC_PARAMS=seed=20261130")
+    ENVIRONMENT "RC_PARAMS=${draws}")
 endfunction()
 
 # domicile_library(NAME HEADERS... SOURCES... [DEPENDS...] [PRIVATE_DEPENDS...] [TESTS...]

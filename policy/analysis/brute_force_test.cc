@@ -18,6 +18,14 @@
 namespace domicile::policy::analysis {
 namespace {
 
+// Under a sanitizer every step takes many times longer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+constexpr std::uint64_t kWorlds = kIsSanitized ? 3 : 40;
+
 const DatasetAlias kHeart = *DatasetAlias::Parse("heart");
 
 struct Prepared {
@@ -284,7 +292,7 @@ class BruteReach {
 TEST_CASE("Reach: as brute force, in any number of hops; a way is told only if there is one") {
   std::size_t reached = 0;
   std::size_t never = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kWorlds; ++seed) {
     const Prepared prepared(seed);
     for (const std::string to : {"CH", "US", "JP"}) {
       CAPTURE(seed);
@@ -309,8 +317,10 @@ TEST_CASE("Reach: as brute force, in any number of hops; a way is told only if t
       (answer.reaches ? reached : never) += 1;
     }
   }
-  CHECK(reached >= 5);
-  CHECK(never >= 5);
+  if (!kIsSanitized) {
+    CHECK(reached >= 5);
+    CHECK(never >= 5);
+  }
 }
 
 TEST_CASE("Explorer: every class answers as each of its requests does, contributions") {

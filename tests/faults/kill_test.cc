@@ -20,7 +20,8 @@ namespace {
 using audit::EventType;
 using audit::PhaseKey;
 
-// A round takes some hundredths of a second: enough of them for a busy machine to be in time for one.
+// A round takes some hundredths of a second: enough of them for a busy machine to be in time for
+// one.
 constexpr std::uint32_t kRounds = 24;
 constexpr std::size_t kSites = 4;
 constexpr std::uint64_t kSeed = 20261130;
