@@ -70,7 +70,9 @@ std::string Scalar(const Json& value) {
 void Describe(const std::string& prefix, const Json& value, std::vector<std::string>& words) {
   if (const JsonObject* object = value.TryObject()) {
     for (const auto& [key, member] : *object) {
-      Describe(prefix.empty() ? key : prefix + "." + key, member, words);
+      std::string name = prefix;
+      name.append(prefix.empty() ? "" : ".").append(key);
+      Describe(name, member, words);
     }
     return;
   }

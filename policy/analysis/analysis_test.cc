@@ -107,7 +107,8 @@ TEST_CASE("Shadowed: rules and keys without which every answer is the same, and 
   CHECK(!told.contains("S-1 limit.rounds"));
 }
 
-TEST_CASE("Shadowed: taking out what is told changes no answer of brute force") {
+TEST_CASE("Shadowed: taking out what is told changes no answer of brute force" *
+          doctest::skip(kIsSanitized)) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     CAPTURE(seed);
     const World world = RandomWorld(seed);
@@ -185,7 +186,7 @@ TEST_CASE("Expiring: policies, facts and documents by date, up to the day that i
 
 TEST_CASE("Diff: answers change exactly where brute force says, on random worlds") {
   std::size_t gains = 0;
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (kIsSanitized ? 2U : 6U); ++seed) {
     CAPTURE(seed);
     const World before = RandomWorld(seed);
     World after = before;

@@ -18,12 +18,6 @@
 namespace domicile::policy::analysis {
 namespace {
 
-// Under a sanitizer every step takes many times longer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 constexpr std::uint64_t kWorlds = kIsSanitized ? 3 : 40;
 
 const DatasetAlias kHeart = *DatasetAlias::Parse("heart");

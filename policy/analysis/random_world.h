@@ -12,6 +12,13 @@
 
 namespace domicile::policy::analysis {
 
+// Under a sanitizer every step takes many times longer: there, brute force goes over fewer worlds.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 // Federation, aggregator and one site with one dataset, `heart`; the facts have blocs, free flow,
 // adequacy with an end and with a scope, a country of concern. Leans to what is allowed.
 World RandomWorld(std::uint64_t seed);
