@@ -179,7 +179,7 @@ Floor FloorOfRound(const ByteCosts& costs, double file_seconds, std::uint64_t pa
                    std::uint32_t sites, unsigned cores) {
   const double one_way = 4.0 * static_cast<double>(parameters) * sites;
   Floor floor;
-  floor.wire_bytes = std::uint64_t{2 * 4} * parameters * sites;
+  floor.wire_bytes = 2 * std::uint64_t{4} * parameters * sites;
   floor.file_seconds = file_seconds;
   floor.cpu_seconds =
       2 * one_way * (costs.seal + costs.open + costs.tcp) + 3 * one_way * costs.sha256;
