@@ -9,8 +9,7 @@ namespace domicile::policy::analysis {
 namespace {
 
 bool MayShare(const Area& area, const Jurisdiction& place, const Facts& facts, WallTime now) {
-  return (!area.IsBloc() && place.Covers(area.Place())) ||
-         Covers(area, place, facts, now, nullptr) != Cover::kNo;
+  return Overlaps(area, place, facts, now, nullptr) != Cover::kNo;
 }
 
 bool Concerns(const ReachQuestion& question, const Policy& site, const PolicyDataset& dataset,

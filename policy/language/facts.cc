@@ -214,21 +214,12 @@ Cover Covers(const Area& area, const Jurisdiction& place, const Facts& facts, Wa
   return inside ? Cover::kYes : Cover::kNo;
 }
 
-Cover AnyCovers(const std::set<Area>& areas, const Jurisdiction& place, const Facts& facts,
-                WallTime now, std::set<std::string>* used) {
-  Cover best = Cover::kNo;
-  for (const Area& area : areas) {
-    switch (Covers(area, place, facts, now, used)) {
-      case Cover::kYes:
-        return Cover::kYes;
-      case Cover::kUnknown:
-        best = Cover::kUnknown;
-        break;
-      case Cover::kNo:
-        break;
-    }
+Cover Overlaps(const Area& area, const Jurisdiction& place, const Facts& facts, WallTime now,
+               std::set<std::string>* used) {
+  if (!area.IsBloc() && place.Covers(area.Place())) {
+    return Cover::kYes;
   }
-  return best;
+  return Covers(area, place, facts, now, used);
 }
 
 }  // namespace domicile::policy

@@ -79,8 +79,9 @@ enum class Cover : std::uint8_t { kUnknown = 0, kNo = 1, kYes = 2 };
 // Adds the ids of the facts it read to `used` (may be null).
 Cover Covers(const Area& area, const Jurisdiction& place, const Facts& facts, WallTime now,
              std::set<std::string>* used);
-// kYes if any covers; else kUnknown if any is unknown; else kNo.
-Cover AnyCovers(const std::set<Area>& areas, const Jurisdiction& place, const Facts& facts,
-                WallTime now, std::set<std::string>* used);
+// Wider than Covers: whether the two share ground, as far as is known. Who is known to be in `US`
+// may be in `US-CA`.
+Cover Overlaps(const Area& area, const Jurisdiction& place, const Facts& facts, WallTime now,
+               std::set<std::string>* used);
 
 }  // namespace domicile::policy

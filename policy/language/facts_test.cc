@@ -83,17 +83,6 @@ TEST_CASE("Facts: membership of a bloc depends on the date, and unknown is not n
   CHECK(Inside(*facts, "DE", "DE-BY", "2030-01-01T00:00:00Z") == Cover::kYes);
 }
 
-TEST_CASE("Facts: any covers beats unknown, unknown beats no") {
-  const auto facts = ParseFacts(kText, "facts.toml");
-  REQUIRE(facts.ok());
-  const std::set<Area> areas = {*Area::Parse("EEA"), *Area::Parse("FR")};
-  const WallTime now = At("2026-12-01T00:00:00Z");
-
-  CHECK(AnyCovers(areas, *Jurisdiction::Parse("FR"), *facts, now, nullptr) == Cover::kYes);
-  CHECK(AnyCovers(areas, *Jurisdiction::Parse("DE"), *facts, now, nullptr) == Cover::kUnknown);
-  CHECK(AnyCovers({}, *Jurisdiction::Parse("DE"), *facts, now, nullptr) == Cover::kNo);
-}
-
 TEST_CASE("Facts: the canonical form does not depend on order, file or lines") {
   const auto facts = ParseFacts(kText, "facts.toml");
   const std::size_t second = kText.find("[[fact]]\nid = \"eu-gb\"");

@@ -14,9 +14,7 @@ bool IsBefore(const std::vector<Hop>& a, const std::vector<Hop>& b) {
 }  // namespace
 
 bool WayFinder::IsThere(const Jurisdiction& place, WallTime now) const {
-  // Wider than "covers": who is known to be in `US` may be in `US-CA`.
-  return (!question_.to.IsBloc() && place.Covers(question_.to.Place())) ||
-         Covers(question_.to, place, facts_, now, nullptr) != Cover::kNo;
+  return Overlaps(question_.to, place, facts_, now, nullptr) != Cover::kNo;
 }
 
 bool WayFinder::IsThere(const Jurisdiction& place, const Jurisdiction& control,

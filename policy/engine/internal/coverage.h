@@ -16,8 +16,9 @@ class Coverage {
   // Borrows the facts.
   Coverage(const Facts& facts, WallTime now) : facts_(facts), now_(now) {}
 
-  // As policy::Covers and policy::AnyCovers.
+  // As policy::Covers.
   Cover Of(const Area& area, const Jurisdiction& place, std::set<std::string>* used);
+  // kYes if any covers; else kUnknown if any is unknown; else kNo.
   Cover Any(const std::set<Area>& areas, const Jurisdiction& place, std::set<std::string>* used);
 
   const Facts& facts() const { return facts_; }
