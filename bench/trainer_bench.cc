@@ -4,18 +4,12 @@
 // usage: domicile-bench-trainer SOCKET PARAMETERS SEED      serves until SIGTERM or SIGINT
 //
 // It holds no data, so it verifies no grant; the agent still demands one for its digest.
-#include <cerrno>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
-
-#include <pthread.h>
-#include <unistd.h>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -99,27 +93,10 @@ Status Serve(const std::string& path, std::uint64_t parameters, std::uint64_t se
   ASSIGN_OR_RETURN(const FileHandle listener, site_agent::ListenUnix(path, kSocketMode));
   ASSIGN_OR_RETURN(site_agent::HelloMessage hello, LockAndGreet(seed));
   BenchHandler handler(std::move(hello), parameters, seed);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  if (const int error = pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
-    return ErrnoError(error, "blocking signals");
-  }
-  std::printf("ready: unix:%s\n", path.c_str());
-  std::fflush(stdout);
-  Status served;
-  std::jthread server([&](const std::stop_token& stop) {
-    served = site_agent::ServeTrainer(listener, handler, {}, stop);
-    if (!stop.stop_requested()) {
-      kill(getpid(), SIGTERM);  // the listening socket failed: end the wait below
-    }
+  return site_agent::ServeTrainerUntilStopped(listener, handler, {}, [&path] {
+    std::printf("ready: unix:%s\n", path.c_str());
+    std::fflush(stdout);
   });
-  int signal = 0;
-  sigwait(&signals, &signal);
-  server.request_stop();
-  server.join();
-  return served;
 }
 
 }  // namespace

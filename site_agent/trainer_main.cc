@@ -1,16 +1,12 @@
 // domicile-trainer: the program that holds a site's data. Only wires.
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -73,34 +69,16 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   return prepared;
 }
 
-// Serves until SIGTERM or SIGINT, which are blocked in every thread and taken here.
 Status Serve(Prepared& prepared, TrainerService& service) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  if (const int error = pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
-    return ErrnoError(error, "blocking signals");
-  }
-  const std::string ready = "ready: unix:" + prepared.config.socket + "\n";
-  if (write(prepared.output.descriptor(), ready.data(), ready.size()) < 0) {
-    LogWarning("nobody reads standard output");
-  }
-  prepared.output = FileHandle();  // nothing about data can go there from now on
-  Status served;
-  std::jthread server([&](const std::stop_token& stop) {
-    ServeOptions options;
-    options.max_payload = prepared.config.model_bytes;
-    served = ServeTrainer(prepared.listener, service, options, stop);
-    if (!stop.stop_requested()) {
-      kill(getpid(), SIGTERM);  // the listening socket failed: end the wait below
+  ServeOptions options;
+  options.max_payload = prepared.config.model_bytes;
+  return ServeTrainerUntilStopped(prepared.listener, service, options, [&prepared] {
+    const std::string ready = "ready: unix:" + prepared.config.socket + "\n";
+    if (write(prepared.output.descriptor(), ready.data(), ready.size()) < 0) {
+      LogWarning("nobody reads standard output");
     }
+    prepared.output = FileHandle();  // nothing about data can go there from now on
   });
-  int signal = 0;
-  sigwait(&signals, &signal);
-  server.request_stop();
-  server.join();
-  return served;
 }
 
 // Errors up to the lock concern configuration and host, never data: they also go where standard

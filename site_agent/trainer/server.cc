@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <list>
 #include <memory>
 #include <thread>
@@ -11,7 +12,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/mutex.h"
 
@@ -236,6 +239,24 @@ Status ServeTrainer(const FileHandle& listener, TaskHandler& handler, const Serv
     });
   }
   return OkStatus();
+}
+
+Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler,
+                                const ServeOptions& options, const std::function<void()>& ready) {
+  const Signals signals;
+  ready();
+  Status served;
+  std::jthread server([&](const std::stop_token& stop) {
+    served = ServeTrainer(listener, handler, options, stop);
+    if (!stop.stop_requested()) {
+      kill(getpid(), SIGTERM);  // the listening socket failed: end the wait below
+    }
+  });
+  while (signals.Wait(std::chrono::hours(1)) == Signals::Asked::kNothing) {
+  }
+  server.request_stop();
+  server.join();
+  return served;
 }
 
 }  // namespace domicile::site_agent

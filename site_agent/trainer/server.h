@@ -44,4 +44,11 @@ struct ServeOptions {
 Status ServeTrainer(const FileHandle& listener, TaskHandler& handler, const ServeOptions& options,
                     std::stop_token stop);
 
+// A trainer program's life after its walls are up: ServeTrainer on a thread of its own until
+// SIGTERM, SIGINT or SIGHUP (it loads nothing anew), or until the listening socket fails. `ready`
+// is told once signals are taken here, before the first connection. Call before the program starts
+// threads.
+Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler,
+                                const ServeOptions& options, const std::function<void()>& ready);
+
 }  // namespace domicile::site_agent
