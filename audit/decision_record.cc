@@ -28,4 +28,11 @@ DecisionRecord RecordOf(const policy::Decision& decision, const PolicyDigests& p
   return record;
 }
 
+Decided Decide(const policy::Effective& effective, const PolicyDigests& policies,
+               const policy::Transfer& transfer) {
+  Decided decided{.decision = policy::Decide(effective, transfer), .record = {}};
+  decided.record = RecordOf(decided.decision, policies);
+  return decided;
+}
+
 }  // namespace domicile::audit

@@ -1,6 +1,7 @@
 #include "contracts/plan_facts.h"
 
 #include <optional>
+#include <set>
 
 namespace domicile::contracts {
 
@@ -161,6 +162,34 @@ policy::Party PartyOf(const RosterEntry& entry) {
           .control = entry.control_jurisdictions,
           .evidence = has_place ? policy::LocationEvidence::kCertificate
                                 : policy::LocationEvidence::kDeclared};
+}
+
+policy::Transfer TransferOf(policy::DecisionPoint point, const Plan& plan, const RosterEntry& site,
+                            const RosterEntry& aggregator, const Roster& roster, WallTime now) {
+  policy::Transfer transfer;
+  transfer.point = point;
+  transfer.from = PartyOf(site);
+  transfer.to = PartyOf(aggregator);
+  transfer.dataset = plan.dataset;
+  transfer.view = ViewOf(plan);
+  transfer.purpose = PurposeOf(plan);
+  transfer.plan = FactsOf(plan);
+  transfer.recipients = RecipientsOf(plan, roster, aggregator);
+  // INVARIANT: an agent builds every message from numbers on a declared grid, and an aggregator
+  // reads nothing else: no other form of output has a way out.
+  transfer.outputs = std::set<policy::Output>{};
+  transfer.plan_digest = PlanDigest(plan);
+  transfer.now = now;
+  return transfer;
+}
+
+policy::Transfer EnrolmentOf(const RosterEntry& site, const RosterEntry& aggregator, WallTime now) {
+  policy::Transfer transfer;
+  transfer.point = policy::DecisionPoint::kEnrolment;
+  transfer.from = PartyOf(site);
+  transfer.to = PartyOf(aggregator);
+  transfer.now = now;
+  return transfer;
 }
 
 policy::Party OperatorParty(std::string_view name, const RosterEntry& aggregator) {

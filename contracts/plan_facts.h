@@ -52,6 +52,13 @@ policy::Party PartyOf(const RosterEntry& entry);
 std::vector<policy::Party> RecipientsOf(const Plan& plan, const Roster& roster,
                                         const RosterEntry& aggregator);
 
+// What either end can say of a crossing of this job between these two, from plan and roster alone;
+// the caller adds what it alone knows.
+policy::Transfer TransferOf(policy::DecisionPoint point, const Plan& plan, const RosterEntry& site,
+                            const RosterEntry& aggregator, const Roster& roster, WallTime now);
+// The two have just connected: may they work together at all?
+policy::Transfer EnrolmentOf(const RosterEntry& site, const RosterEntry& aggregator, WallTime now);
+
 // An operator works in the aggregator's office: its place and control are those of the aggregator.
 // No certificate says so: it is declared.
 policy::Party OperatorParty(std::string_view name, const RosterEntry& aggregator);

@@ -1,11 +1,9 @@
 #include "aggregator/coordinator/gate.h"
 
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "audit/decision_record.h"
 #include "base/file.h"
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
@@ -22,20 +20,9 @@ Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
 
 policy::Transfer Describe(policy::DecisionPoint point, const contracts::Plan& plan,
                           const Border& border, WallTime now) {
-  policy::Transfer transfer;
-  transfer.point = point;
-  transfer.from = contracts::PartyOf(border.site);
-  transfer.to = contracts::PartyOf(border.aggregator);
-  transfer.dataset = plan.dataset;
-  transfer.view = contracts::ViewOf(plan);
-  transfer.purpose = contracts::PurposeOf(plan);
-  transfer.plan = contracts::FactsOf(plan);
-  transfer.recipients = contracts::RecipientsOf(plan, border.roster, border.aggregator);
-  // An update is read as numbers on a declared grid, or refused: there is no other form of output.
-  transfer.outputs = std::set<policy::Output>{};
-  transfer.plan_digest = contracts::PlanDigest(plan);
+  policy::Transfer transfer =
+      contracts::TransferOf(point, plan, border.site, border.aggregator, border.roster, now);
   transfer.clock_skew = border.clock_skew;
-  transfer.now = now;
   return transfer;
 }
 
@@ -50,9 +37,7 @@ void SetContributors(const Contributors& contributors, policy::Transfer& transfe
 
 Decided Ask(const SitePolicy& policy, policy::Transfer transfer) {
   transfer.retention = policy.promise;
-  Decided decided{.decision = policy::Decide(policy.effective, transfer), .record = {}};
-  decided.record = audit::RecordOf(decided.decision, policy.digests);
-  return decided;
+  return audit::Decide(policy.effective, policy.digests, transfer);
 }
 
 }  // namespace
@@ -93,12 +78,8 @@ StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view st
 }
 
 Decided DecideEnrolment(const SitePolicy& policy, const Border& border, WallTime now) {
-  policy::Transfer transfer;
-  transfer.point = policy::DecisionPoint::kEnrolment;
-  transfer.from = contracts::PartyOf(border.site);
-  transfer.to = contracts::PartyOf(border.aggregator);
+  policy::Transfer transfer = contracts::EnrolmentOf(border.site, border.aggregator, now);
   transfer.clock_skew = border.clock_skew;
-  transfer.now = now;
   return Ask(policy, std::move(transfer));
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "audit/decision_record.h"
 #include "audit/records.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -16,12 +17,13 @@
 #include "base/status.h"
 #include "contracts/plan.h"
 #include "contracts/roster.h"
-#include "policy/engine/decide.h"
 #include "policy/engine/meet.h"
 #include "policy/language/facts.h"
 #include "policy/language/policy.h"
 
 namespace domicile::aggregator {
+
+using audit::Decided;
 
 // The policies of the aggregator's side, as files and as values.
 struct PolicyFiles {
@@ -49,13 +51,6 @@ struct SitePolicy {
 // another jurisdiction than the roster says.
 StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view statement,
                                    const contracts::RosterEntry& site);
-
-// A decision and how the log keeps it.
-struct Decided {
-  policy::Decision decision;
-  audit::DecisionRecord record;
-  bool Allowed() const { return decision.result == policy::Result::kAllow; }
-};
 
 // Who gives, who gets, and where the aggregator itself stands.
 struct Border {

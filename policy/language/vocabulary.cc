@@ -185,23 +185,28 @@ bool IsSafeguard(Mechanism mechanism) {
 
 std::span<const Purpose> ProhibitedPurposes() { return kProhibitedPurposes; }
 
-bool MayReach(SubjectsCount count, std::uint64_t at_least) {
+std::optional<std::uint64_t> MostOf(SubjectsCount count) {
   switch (count) {
     case SubjectsCount::kUnset:
     case SubjectsCount::kAbove:
-      return true;
+      return std::nullopt;
     case SubjectsCount::kBelow100:
-      return at_least < 100;
+      return 99;
     case SubjectsCount::kBelow1000:
-      return at_least < 1000;
+      return 999;
     case SubjectsCount::kBelow10000:
-      return at_least < 10'000;
+      return 9'999;
     case SubjectsCount::kBelow100000:
-      return at_least < 100'000;
+      return 99'999;
     case SubjectsCount::kBelow1000000:
-      return at_least < 1'000'000;
+      return 999'999;
   }
-  return true;
+  return std::nullopt;
+}
+
+bool MayReach(SubjectsCount count, std::uint64_t at_least) {
+  const std::optional<std::uint64_t> most = MostOf(count);
+  return !most || at_least <= *most;
 }
 
 std::span<const std::string_view> LawfulBases() { return kLawfulBases; }

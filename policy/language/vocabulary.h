@@ -246,6 +246,8 @@ std::span<const Purpose> ProhibitedPurposes();
 
 // Whether so many people may be in the dataset. True for kUnset: what is not known may be.
 bool MayReach(SubjectsCount count, std::uint64_t at_least);
+// The most people that may be in it; empty if there is no such number.
+std::optional<std::uint64_t> MostOf(SubjectsCount count);
 
 // GDPR Art. 6(1) and 9(2) as `A6-1-e`, `A9-2-j`, and the equivalents of other regimes. Closed
 // lists.

@@ -1,11 +1,8 @@
 #include "site_agent/egress/gate.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "audit/decision_record.h"
-#include "base/file.h"
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
 #include "policy/language/facts.h"
@@ -16,26 +13,13 @@ namespace domicile::site_agent {
 
 namespace {
 
-constexpr std::uint64_t kLargestPolicy = std::uint64_t{1} << 20U;
-
 Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
 
 policy::Transfer Describe(policy::DecisionPoint point, const contracts::Plan& plan,
                           const JobBorder& border, WallTime now) {
-  policy::Transfer transfer;
-  transfer.point = point;
-  transfer.from = contracts::PartyOf(border.site);
-  transfer.to = contracts::PartyOf(border.aggregator);
-  transfer.dataset = plan.dataset;
+  policy::Transfer transfer =
+      contracts::TransferOf(point, plan, border.site, border.aggregator, border.roster, now);
   transfer.kinds = contracts::AllKindsOf(plan);
-  transfer.view = contracts::ViewOf(plan);
-  transfer.purpose = contracts::PurposeOf(plan);
-  transfer.plan = contracts::FactsOf(plan);
-  transfer.recipients = contracts::RecipientsOf(plan, border.roster, border.aggregator);
-  // INVARIANT: this agent builds every message from numbers on a declared grid; no other form of
-  // output has a way out.
-  transfer.outputs = std::set<policy::Output>{};
-  transfer.plan_digest = contracts::PlanDigest(plan);
   transfer.trainer_digest = border.trainer;
   transfer.released_per_record = border.released_per_record;
   transfer.epsilon_spent = border.epsilon_spent;
@@ -48,28 +32,7 @@ policy::Transfer Describe(policy::DecisionPoint point, const contracts::Plan& pl
   transfer.approvals = border.approvals;
   transfer.witnesses = 0;  // nobody beside the aggregator signs this log's heads
   transfer.clock_skew = border.clock_skew;
-  transfer.now = now;
   return transfer;
-}
-
-// The most people that a dataset can be about; empty if that is not known.
-std::optional<std::uint64_t> MostSubjects(policy::SubjectsCount count) {
-  switch (count) {
-    case policy::SubjectsCount::kUnset:
-    case policy::SubjectsCount::kAbove:
-      return std::nullopt;
-    case policy::SubjectsCount::kBelow100:
-      return 99;
-    case policy::SubjectsCount::kBelow1000:
-      return 999;
-    case policy::SubjectsCount::kBelow10000:
-      return 9'999;
-    case policy::SubjectsCount::kBelow100000:
-      return 99'999;
-    case policy::SubjectsCount::kBelow1000000:
-      return 999'999;
-  }
-  return std::nullopt;
 }
 
 // However often they are sent, the people of a dataset are the same: it counts once a year, whole.
@@ -81,7 +44,7 @@ std::optional<std::uint64_t> SubjectsOf(const policy::Effective& effective,
   }
   std::optional<std::uint64_t> most = 0;
   for (const auto& clause : terms->traits) {
-    const auto of_one = MostSubjects(clause.value.subjects_count);
+    const auto of_one = policy::MostOf(clause.value.subjects_count);
     most = most && of_one ? std::optional(std::max(*most, *of_one)) : std::nullopt;
   }
   return most;
@@ -91,36 +54,43 @@ Decided Ask(const ForcedPolicies& policies, policy::Transfer transfer,
             const std::optional<policy::GrantFacts>& grant) {
   transfer.retention = policies.promise;
   transfer.subjects_exported = SubjectsOf(policies.effective, transfer.dataset);
-  // The grant is the last of the policies that must agree.
-  Decided decided{
-      .decision = grant ? policy::Decide(policy::WithGrant(policies.effective, *grant), transfer)
-                        : policy::Decide(policies.effective, transfer),
-      .record = {}};
-  decided.record = audit::RecordOf(decided.decision, policies.digests);
-  return decided;
+  if (grant) {  // the last of the policies that must agree
+    return audit::Decide(policy::WithGrant(policies.effective, *grant), policies.digests, transfer);
+  }
+  return audit::Decide(policies.effective, policies.digests, transfer);
 }
 
 }  // namespace
 
-StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string& federation,
-                                      const std::string& facts, std::string_view jurisdiction) {
-  OwnPolicies own;
-  ASSIGN_OR_RETURN(const std::string site_text, ReadFile(site, kLargestPolicy));
-  ASSIGN_OR_RETURN(own.site, policy::ParsePolicy(site_text, site, policy::PolicySource::kSite));
-  if (!own.site.site || own.site.site->jurisdiction.text() != jurisdiction) {
-    return Error(StatusCode::kInvalidArgument, "`" + site + "`: site.jurisdiction is not `" +
-                                                   std::string(jurisdiction) +
-                                                   "`, where this agent's certificate places it");
+StatusOr<OwnText> TakeOwnText(const std::string& text, const std::string& file,
+                              policy::PolicySource source, std::string_view jurisdiction,
+                              OwnPolicies& own) {
+  switch (source) {
+    case policy::PolicySource::kSite: {
+      ASSIGN_OR_RETURN(own.site, policy::ParsePolicy(text, file, source));
+      if (!own.site.site || own.site.site->jurisdiction.text() != jurisdiction) {
+        return Error(StatusCode::kInvalidArgument,
+                     "`" + file + "`: site.jurisdiction is not `" + std::string(jurisdiction) +
+                         "`, where this agent's certificate places it");
+      }
+      own.site_text = text;
+      own.statement = policy::StatementText(own.site);
+      return OwnText{.identity = own.site.identity, .public_digest = DigestOf(own.statement)};
+    }
+    case policy::PolicySource::kFederation: {
+      ASSIGN_OR_RETURN(own.federation, policy::ParsePolicy(text, file, source));
+      own.federation_text = text;
+      return OwnText{.identity = own.federation.identity, .public_digest = DigestOf(text)};
+    }
+    default: {
+      ASSIGN_OR_RETURN(own.facts, policy::ParseFacts(text, file));
+      own.facts.digest = PrintHex(DigestOf(text));
+      own.facts_text = text;
+      policy::PolicyIdentity identity;
+      identity.version = own.facts.version;
+      return OwnText{.identity = identity, .public_digest = DigestOf(text)};
+    }
   }
-  own.site_text = site_text;
-  own.statement = policy::StatementText(own.site);
-  ASSIGN_OR_RETURN(own.federation_text, ReadFile(federation, kLargestPolicy));
-  ASSIGN_OR_RETURN(own.federation, policy::ParsePolicy(own.federation_text, federation,
-                                                       policy::PolicySource::kFederation));
-  ASSIGN_OR_RETURN(own.facts_text, ReadFile(facts, kLargestPolicy));
-  ASSIGN_OR_RETURN(own.facts, policy::ParseFacts(own.facts_text, facts));
-  own.facts.digest = PrintHex(DigestOf(own.facts_text));
-  return own;
 }
 
 StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view federation_text,
@@ -160,12 +130,8 @@ StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view 
 Decided DecideEnrolment(const ForcedPolicies& policies, const contracts::RosterEntry& site,
                         const contracts::RosterEntry& aggregator,
                         const std::optional<std::chrono::milliseconds>& clock_skew, WallTime now) {
-  policy::Transfer transfer;
-  transfer.point = policy::DecisionPoint::kEnrolment;
-  transfer.from = contracts::PartyOf(site);
-  transfer.to = contracts::PartyOf(aggregator);
+  policy::Transfer transfer = contracts::EnrolmentOf(site, aggregator, now);
   transfer.clock_skew = clock_skew;
-  transfer.now = now;
   return Ask(policies, std::move(transfer), std::nullopt);
 }
 

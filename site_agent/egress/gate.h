@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "audit/decision_record.h"
 #include "audit/records.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -16,10 +17,11 @@
 #include "base/status.h"
 #include "contracts/plan.h"
 #include "contracts/roster.h"
-#include "policy/engine/decide.h"
 #include "policy/engine/meet.h"
 
 namespace domicile::site_agent {
+
+using audit::Decided;
 
 // The policies this site holds by itself.
 struct OwnPolicies {
@@ -32,10 +34,18 @@ struct OwnPolicies {
   policy::Facts facts;
 };
 
-// Reads and parses the three files. Errors: those of ReadFile and of the parsers, with file and
-// line; kInvalidArgument, a site policy for another place than the certificate's.
-StatusOr<OwnPolicies> ReadOwnPolicies(const std::string& site, const std::string& federation,
-                                      const std::string& facts, std::string_view jurisdiction);
+// What is known of one of the three texts.
+struct OwnText {
+  policy::PolicyIdentity identity;  // of legal facts: the version alone
+  Digest public_digest;             // for leaves: of what others may see of it
+};
+
+// Parses one of the three texts (kNone: legal facts) into `own`, which is not to be used if it
+// fails. Errors: those of the parsers, with file and line; kInvalidArgument, a site policy for
+// another place than the certificate's.
+StatusOr<OwnText> TakeOwnText(const std::string& text, const std::string& file,
+                              policy::PolicySource source, std::string_view jurisdiction,
+                              OwnPolicies& own);
 
 // The policies in force on a connection.
 struct ForcedPolicies {
@@ -52,12 +62,6 @@ struct ForcedPolicies {
 StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view federation_text,
                                        std::string_view aggregator_text,
                                        std::string_view facts_text);
-
-struct Decided {
-  policy::Decision decision;
-  audit::DecisionRecord record;
-  bool Allowed() const { return decision.result == policy::Result::kAllow; }
-};
 
 // What every decision of a job has in common.
 struct JobBorder {

@@ -211,7 +211,7 @@ TEST_CASE("MeetOnConnect: another copy of what both must hold is refused by its 
         StatusCode::kInvalidArgument);
 }
 
-TEST_CASE("ReadOwnPolicies: a policy for another place than the certificate's is refused") {
+TEST_CASE("Own policies: a policy for another place than the certificate's is refused") {
   CHECK(ReadHeart("budapest", "HU").ok());
   CHECK(ReadHeart("budapest", "DE").status().code() == StatusCode::kInvalidArgument);
   CHECK(ReadHeart("budapest", "").status().code() == StatusCode::kInvalidArgument);

@@ -50,45 +50,8 @@ struct PolicyKeeper::Read {
 
 namespace {
 
-// What is known of a text of one source.
-struct Parsed {
-  policy::PolicyIdentity identity;
-  Digest public_digest;
-};
-
-StatusOr<Parsed> ParseText(const std::string& text, const std::string& file,
-                           policy::PolicySource kind, std::string_view jurisdiction,
-                           OwnPolicies& own) {
-  switch (kind) {
-    case policy::PolicySource::kSite: {
-      ASSIGN_OR_RETURN(own.site, policy::ParsePolicy(text, file, kind));
-      if (!own.site.site || own.site.site->jurisdiction.text() != jurisdiction) {
-        return Error(StatusCode::kInvalidArgument,
-                     "`" + file + "`: site.jurisdiction is not `" + std::string(jurisdiction) +
-                         "`, where this agent's certificate places it");
-      }
-      own.site_text = text;
-      own.statement = policy::StatementText(own.site);
-      return Parsed{.identity = own.site.identity, .public_digest = DigestOf(own.statement)};
-    }
-    case policy::PolicySource::kFederation: {
-      ASSIGN_OR_RETURN(own.federation, policy::ParsePolicy(text, file, kind));
-      own.federation_text = text;
-      return Parsed{.identity = own.federation.identity, .public_digest = DigestOf(text)};
-    }
-    default: {
-      ASSIGN_OR_RETURN(own.facts, policy::ParseFacts(text, file));
-      own.facts.digest = PrintHex(DigestOf(text));
-      own.facts_text = text;
-      policy::PolicyIdentity identity;
-      identity.version = own.facts.version;
-      return Parsed{.identity = identity, .public_digest = DigestOf(text)};
-    }
-  }
-}
-
 StatusOr<audit::Event> LoadedEvent(std::string_view source, policy::PolicySource kind,
-                                   const Parsed& parsed) {
+                                   const OwnText& parsed) {
   audit::EventBuilder leaf(kind == policy::PolicySource::kNone ? audit::EventType::kFactsLoaded
                                                                : audit::EventType::kPolicyLoaded);
   if (kind != policy::PolicySource::kNone) {
@@ -103,8 +66,8 @@ StatusOr<PolicyKeeper::Read> PolicyKeeper::ReadFiles(const Source& source) const
   Read read;
   ASSIGN_OR_RETURN(read.version.text, ReadFile(source.file, kLargestPolicy));
   OwnPolicies scratch;
-  ASSIGN_OR_RETURN(const Parsed parsed,
-                   ParseText(read.version.text, source.file, source.kind, jurisdiction_, scratch));
+  ASSIGN_OR_RETURN(const OwnText parsed, TakeOwnText(read.version.text, source.file, source.kind,
+                                                     jurisdiction_, scratch));
   read.version.digest = DigestOf(read.version.text);
   read.version.version = parsed.identity.version;
   read.identity = parsed.identity;
@@ -172,8 +135,8 @@ StatusOr<PolicyKeeper::Weighed> PolicyKeeper::Weigh(const Source& source, Policy
   std::optional<policy::PolicyIdentity> before;
   if (const auto& in_force = weighed.life.in_force) {
     OwnPolicies scratch;
-    ASSIGN_OR_RETURN(const Parsed parsed,
-                     ParseText(in_force->text, source.file, source.kind, jurisdiction_, scratch));
+    ASSIGN_OR_RETURN(const OwnText parsed,
+                     TakeOwnText(in_force->text, source.file, source.kind, jurisdiction_, scratch));
     before = parsed.identity;
     if (read->version.version > in_force->version) {
       // What cannot be compared may allow anything.
@@ -262,8 +225,8 @@ Status PolicyKeeper::LookAt(const Source& source, OwnPolicies& own) {
   if (!weighed.life.in_force) {
     return weighed.refused;
   }
-  ASSIGN_OR_RETURN(const Parsed in_force, ParseText(weighed.life.in_force->text, source.file,
-                                                    source.kind, jurisdiction_, own));
+  ASSIGN_OR_RETURN(const OwnText in_force, TakeOwnText(weighed.life.in_force->text, source.file,
+                                                       source.kind, jurisdiction_, own));
   return Keep(source, weighed, LoadedEvent(source.name, source.kind, in_force));
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "base/file.h"
 #include "site_agent/egress/gate.h"
 #include "site_agent/egress/testing.h"
 
@@ -11,8 +13,16 @@ namespace domicile::site_agent {
 inline const WallTime kPolicyNow = Must(ParseTime("2026-12-01T09:00:00Z"));
 
 inline StatusOr<OwnPolicies> ReadHeart(const std::string& site, const std::string& place) {
-  return ReadOwnPolicies(kHeart + "site." + site + ".policy.toml",
-                         kHeart + "federation.policy.toml", kHeart + "legal-facts.toml", place);
+  const std::pair<policy::PolicySource, std::string> files[] = {
+      {policy::PolicySource::kSite, kHeart + "site." + site + ".policy.toml"},
+      {policy::PolicySource::kFederation, kHeart + "federation.policy.toml"},
+      {policy::PolicySource::kNone, kHeart + "legal-facts.toml"}};
+  OwnPolicies own;
+  for (const auto& [source, file] : files) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1U << 20U));
+    RETURN_IF_ERROR(TakeOwnText(text, file, source, place, own).status());
+  }
+  return own;
 }
 
 inline ForcedPolicies HeartPolicies() {
