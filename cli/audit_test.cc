@@ -1,5 +1,4 @@
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -8,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 #include "crypto/merkle.h"
 #include "tests/support/example_log.h"
 
@@ -16,12 +15,6 @@ namespace domicile::cli {
 namespace {
 
 using test::Must;
-
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
 
 // Logs of a site and its aggregator in a folder, and the command.
 class Terminal {
@@ -46,18 +39,11 @@ class Terminal {
 
   // `args` with @NAME standing for a path in the folder.
   Outcome Run(const std::string& args) const {
-    std::istringstream words(args);
-    std::vector<std::string> list = {"audit"};
-    for (std::string word; words >> word;) {
-      list.push_back(word.starts_with('@') ? Path(word.substr(1)) : word);
-    }
-    std::ostringstream out;
-    std::ostringstream err;
     const FakeClock clock(test::kExampleTime);
     SeededRandom random(1);
-    Context context{.clock = clock, .random = random, .out = out, .err = err};
-    const int exit = RunProgram(list, context);
-    return {exit, out.str(), err.str()};
+    return RunAt(clock, random, Words("audit " + args, [this](std::string_view name) {
+                   return Path(std::string(name));
+                 }));
   }
 
  private:

@@ -1,6 +1,5 @@
 #include <chrono>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 #include "contracts/identity.h"
 #include "crypto/key_file.h"
 
@@ -22,12 +21,6 @@ using crypto::Role;
 using std::chrono::days;
 
 const WallTime kNow = *ParseTime("2026-12-01T00:00:00Z");
-
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
 
 // A folder, a clock and the command, as a person at a terminal has them.
 class Terminal {
@@ -44,16 +37,7 @@ class Terminal {
 
   // `args` with @NAME standing for a path in the folder.
   Outcome Run(const std::string& args) {
-    std::istringstream words(args);
-    std::vector<std::string> list;
-    for (std::string word; words >> word;) {
-      list.push_back(word.starts_with('@') ? Path(word.substr(1)) : word);
-    }
-    std::ostringstream out;
-    std::ostringstream err;
-    Context context{.clock = clock, .random = random_, .out = out, .err = err};
-    const int exit = RunProgram(list, context);
-    return {exit, out.str(), err.str()};
+    return RunAt(clock, random_, Words(args, [this](std::string_view name) { return Path(name); }));
   }
 
   void Init() { REQUIRE(Run("ca init --federation fed.example --dir @ca").exit == 0); }
@@ -72,10 +56,6 @@ unsigned ModeOf(const std::string& path) {
   struct stat facts {};
   REQUIRE(stat(path.c_str(), &facts) == 0);
   return facts.st_mode & 07777U;
-}
-
-bool Says(const Outcome& outcome, std::string_view what) {
-  return outcome.err.find(what) != std::string::npos;
 }
 
 TEST_CASE("ca init: keys are secret, the roster is signed, empty and version 1") {
@@ -106,7 +86,7 @@ TEST_CASE("ca init: a folder that holds anything is left alone") {
   const Outcome again = terminal.Run("ca init --federation fed.example --dir @ca");
 
   CHECK(again.exit == 2);
-  CHECK(Says(again, "not empty"));
+  CHECK(again.Complains("not empty"));
   CHECK(*ReadFile(terminal.Path("ca/root.key"), 1U << 16U) == *before);
   CHECK(terminal.Run("ca init --federation Fed --dir @other").exit == 2);
   CHECK_FALSE(FileExists(terminal.Path("other")));
@@ -194,7 +174,7 @@ TEST_CASE("ca issue: wrong use is said, and changes nothing") {
     CAPTURE(outcome.err);
     CHECK(outcome.exit == 2);
     CHECK(outcome.out.empty());
-    CHECK(Says(outcome, c.says));
+    CHECK(outcome.Complains(c.says));
     CHECK_FALSE(std::filesystem::exists(terminal.Path("out")));
   }
   CHECK(terminal.Run("ca roster --dir @ca --json").out.find("\"version\":1") != std::string::npos);
@@ -214,9 +194,9 @@ TEST_CASE("ca issue: a party in the roster is renewed on request, with its log k
   const Outcome renewed = terminal.Run(again + " --renew");
 
   CHECK(refused.exit == 2);
-  CHECK(Says(refused, "--renew"));
+  CHECK(refused.Complains("--renew"));
   CHECK(moved.exit == 2);
-  CHECK(Says(moved, "revoke"));
+  CHECK(moved.Complains("revoke"));
   REQUIRE(renewed.exit == 0);
   CHECK_FALSE(FileExists(terminal.Path("site2/log.key")));
   // The log key stays with the site: its folder plus the renewed files is an identity again.
@@ -279,7 +259,7 @@ TEST_CASE("ca: a folder that is no authority, is in use, or was changed is refus
   REQUIRE(WriteFileDurably(terminal.Path("ca/roster.note"), AsBytes(note)).ok());
   const Outcome changed = terminal.Run("ca roster --dir @ca");
   CHECK(changed.exit == 3);
-  CHECK(Says(changed, "does not verify"));
+  CHECK(changed.Complains("does not verify"));
 }
 
 TEST_CASE("ca approver: the key signs, the printed line is its public half, nothing is replaced") {

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 
 namespace domicile::cli {
 namespace {
@@ -15,26 +15,15 @@ const std::string kSource = DOMICILE_SOURCE_DIR;
 const std::string kHeart = kSource + "/deploy/examples/heart";
 constexpr std::string_view kNow = "2026-12-01T00:00:00Z";
 
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
-
-// The answer with the folder of the sources left out, so that it is the same everywhere.
-Outcome RunWith(const std::vector<std::string>& args, std::string_view now = kNow) {
-  const FakeClock clock(*ParseTime(now));
-  SeededRandom random(1);
-  std::ostringstream out;
-  std::ostringstream err;
-  Context context{.clock = clock, .random = random, .out = out, .err = err};
-  const int exit = RunProgram(args, context);
-  std::string text = out.str();
+// The outcome with the folder of the sources left out, so that it is the same everywhere.
+Outcome RunHere(const std::vector<std::string>& args, std::string_view now = kNow) {
+  Outcome outcome = RunWith(args, now);
+  std::string& text = outcome.out;
   for (std::size_t at = text.find(kSource + "/"); at != std::string::npos;
        at = text.find(kSource + "/")) {
     text.erase(at, kSource.size() + 1);
   }
-  return {exit, text, err.str()};
+  return outcome;
 }
 
 // What does not depend on how many decisions a search needed, nor on the bytes of the sources.
@@ -60,18 +49,18 @@ void CheckGolden(const std::string& name, const Outcome& outcome) {
 
 TEST_CASE("policy: the printed answers about the example are those of the golden files") {
   CheckGolden("reach_never",
-              RunWith({"policy", "reach", kHeart, "--subjects", "HU", "--to", "BR"}));
-  CheckGolden("reach_way", RunWith({"policy", "reach", kHeart, "--subjects", "HU", "--to", "CH"}));
-  CheckGolden("who_can", RunWith({"policy", "who-can", kHeart, "--dataset", "heart", "--site",
+              RunHere({"policy", "reach", kHeart, "--subjects", "HU", "--to", "BR"}));
+  CheckGolden("reach_way", RunHere({"policy", "reach", kHeart, "--subjects", "HU", "--to", "CH"}));
+  CheckGolden("who_can", RunHere({"policy", "who-can", kHeart, "--dataset", "heart", "--site",
                                   "site/budapest"}));
-  CheckGolden("conflicts", RunWith({"policy", "conflicts", kHeart}));
-  CheckGolden("expiring", RunWith({"policy", "expiring", kHeart, "--within", "2028-01-01"}));
+  CheckGolden("conflicts", RunHere({"policy", "conflicts", kHeart}));
+  CheckGolden("expiring", RunHere({"policy", "expiring", kHeart, "--within", "2028-01-01"}));
   CheckGolden("simulate",
-              RunWith({"policy", "simulate", kHeart, "--fact-revoked", "adequacy:eu:CH"}));
+              RunHere({"policy", "simulate", kHeart, "--fact-revoked", "adequacy:eu:CH"}));
 }
 
 TEST_CASE("policy reach: never is done, a way is not so, and JSON says the same") {
-  const Outcome never = RunWith({"policy", "reach", kHeart, "--to", "BR"});
+  const Outcome never = RunHere({"policy", "reach", kHeart, "--to", "BR"});
   CAPTURE(never.err);
   CHECK(never.exit == 0);
   CHECK(
@@ -80,59 +69,59 @@ TEST_CASE("policy reach: never is done, a way is not so, and JSON says the same"
 
   const std::vector<std::string> to_us = {"policy", "reach", kHeart, "--subjects",
                                           "HU",     "--to",  "US"};
-  CHECK(RunWith(to_us).exit == 1);
+  CHECK(RunHere(to_us).exit == 1);
   std::vector<std::string> with_json = to_us;
   with_json.emplace_back("--json");
-  const auto json = ParseJson(RunWith(with_json).out);
+  const auto json = ParseJson(RunHere(with_json).out);
   REQUIRE(json.ok());
   CHECK(*json->Find("reaches")->TryBool());
   CHECK(json->Find("datasets")->TryArray()->size() == 1);
 }
 
 TEST_CASE("policy reach: after everything has expired nothing reaches anywhere") {
-  CHECK(RunWith({"policy", "reach", kHeart, "--subjects", "HU", "--to", "CH", "--at", "2027-11-30"})
+  CHECK(RunHere({"policy", "reach", kHeart, "--subjects", "HU", "--to", "CH", "--at", "2027-11-30"})
             .exit == 0);
 }
 
 TEST_CASE("policy reach: what cannot be asked is bad input") {
-  CHECK(RunWith({"policy", "reach", kHeart, "--to", "UK"}).exit == 2);
-  CHECK(RunWith({"policy", "reach", kHeart, "--to", "BR", "--kind", "delta"}).exit == 2);
-  CHECK(RunWith({"policy", "reach", kHeart, "--to", "BR", "--subjects", "NZ"}).exit == 2);
-  CHECK(RunWith({"policy", "reach", kHeart + "/site.budapest.policy.toml", "--to", "BR"}).exit ==
+  CHECK(RunHere({"policy", "reach", kHeart, "--to", "UK"}).exit == 2);
+  CHECK(RunHere({"policy", "reach", kHeart, "--to", "BR", "--kind", "delta"}).exit == 2);
+  CHECK(RunHere({"policy", "reach", kHeart, "--to", "BR", "--subjects", "NZ"}).exit == 2);
+  CHECK(RunHere({"policy", "reach", kHeart + "/site.budapest.policy.toml", "--to", "BR"}).exit ==
         2);  // no legal facts
-  CHECK(RunWith({"policy", "reach", kHeart + "/job.toml", "--to", "BR"}).exit == 2);
-  CHECK(RunWith({"policy", "reach", kHeart + "/missing.toml", "--to", "BR"}).exit == 3);
+  CHECK(RunHere({"policy", "reach", kHeart + "/job.toml", "--to", "BR"}).exit == 2);
+  CHECK(RunHere({"policy", "reach", kHeart + "/missing.toml", "--to", "BR"}).exit == 3);
 }
 
 TEST_CASE("policy diff: a policy tightens itself, and a site is not another") {
   const std::string facts = kHeart + "/legal-facts.toml";
   const std::string budapest = kHeart + "/site.budapest.policy.toml";
-  const Outcome same = RunWith({"policy", "diff", budapest, budapest, "--facts", facts});
+  const Outcome same = RunHere({"policy", "diff", budapest, budapest, "--facts", facts});
   CAPTURE(same.err);
   CHECK(same.exit == 0);
   CHECK(same.out.starts_with("the same answers"));
 
-  const Outcome other = RunWith(
+  const Outcome other = RunHere(
       {"policy", "diff", budapest, kHeart + "/site.zurich-basel.policy.toml", "--facts", facts});
   CHECK(other.exit == 1);
   CHECK(other.out.find("gained") != std::string::npos);
 }
 
 TEST_CASE("policy who-can: an unknown dataset is bad input") {
-  CHECK(RunWith({"policy", "who-can", kHeart, "--dataset", "lungs"}).exit == 2);
+  CHECK(RunHere({"policy", "who-can", kHeart, "--dataset", "lungs"}).exit == 2);
 }
 
 TEST_CASE("policy expiring: what ends in time is not so") {
-  CHECK(RunWith({"policy", "expiring", kHeart, "--within", "30d"}).exit == 0);
+  CHECK(RunHere({"policy", "expiring", kHeart, "--within", "30d"}).exit == 0);
   const Outcome soon =
-      RunWith({"policy", "expiring", kHeart, "--within", "30d", "--at", "2027-10-15"});
+      RunHere({"policy", "expiring", kHeart, "--within", "30d", "--at", "2027-10-15"});
   CHECK(soon.exit == 1);
   CHECK(soon.out.starts_with("2027-10-31"));
 }
 
 TEST_CASE("policy simulate: a fact that does not exist is bad input, with the nearest id") {
   const Outcome outcome =
-      RunWith({"policy", "simulate", kHeart, "--fact-revoked", "adequacy-eu-cx"});
+      RunHere({"policy", "simulate", kHeart, "--fact-revoked", "adequacy-eu-cx"});
   CHECK(outcome.exit == 2);
   CHECK(outcome.err.find("adequacy-eu-ch") != std::string::npos);
 }
@@ -140,7 +129,7 @@ TEST_CASE("policy simulate: a fact that does not exist is bad input, with the ne
 TEST_CASE("policy test: the corpus comes out as written, and a wrong case is not so") {
   const std::string corpus = kSource + "/tests/policy_corpus";
   const Outcome outcome =
-      RunWith({"policy", "test", corpus, "--root", kSource, "--no-mutation", "--json"});
+      RunHere({"policy", "test", corpus, "--root", kSource, "--no-mutation", "--json"});
   CAPTURE(outcome.out);
   CHECK(outcome.exit == 0);
   const auto json = ParseJson(outcome.out);
@@ -148,12 +137,12 @@ TEST_CASE("policy test: the corpus comes out as written, and a wrong case is not
   CHECK(*json->Find("failed")->TryInt() == 0);
   CHECK(*json->Find("cases")->TryInt() >= 300);
 
-  CHECK(RunWith({"policy", "test", corpus + "/README.md", "--root", kSource}).exit == 2);
+  CHECK(RunHere({"policy", "test", corpus + "/README.md", "--root", kSource}).exit == 2);
 }
 
 TEST_CASE("policy test: survivors are named by file and line, and a low score is not so") {
   const std::string folder = kSource + "/tests/golden/policy_cases";
-  const Outcome outcome = RunWith({"policy", "test", folder});
+  const Outcome outcome = RunHere({"policy", "test", folder});
   CAPTURE(outcome.err);
   CAPTURE(outcome.out);
   CHECK(outcome.exit == 0);
@@ -161,8 +150,8 @@ TEST_CASE("policy test: survivors are named by file and line, and a low score is
   CHECK(outcome.out.find("site.policy.toml:") != std::string::npos);
   CHECK(outcome.out.find("limit.rounds") != std::string::npos);  // no case asks for more rounds
   CHECK(outcome.out.find(", allow.aggregator_locations\n") == std::string::npos);  // one does
-  CHECK(RunWith({"policy", "test", folder, "--min-score", "99"}).exit == 1);
-  CHECK(RunWith({"policy", "test", folder, "--min-score", "1"}).exit == 0);
+  CHECK(RunHere({"policy", "test", folder, "--min-score", "99"}).exit == 1);
+  CHECK(RunHere({"policy", "test", folder, "--min-score", "1"}).exit == 0);
 }
 
 }  // namespace domicile::cli

@@ -1,12 +1,11 @@
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 
 namespace domicile::cli {
 namespace {
@@ -16,20 +15,9 @@ const std::string kStarter = kDeploy + "policies/eu-us-secure-aggregation/";
 const std::string kSite = kStarter + "site.clinic-de.policy.toml";
 const std::string kGolden = std::string(DOMICILE_SOURCE_DIR) + "/tests/golden/policy_export/";
 
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome RunWith(const std::vector<std::string>& args) {
-  const FakeClock clock(*ParseTime("2026-12-15T00:00:00Z"));
-  SeededRandom random(1);
-  std::ostringstream out;
-  std::ostringstream err;
-  Context context{.clock = clock, .random = random, .out = out, .err = err};
-  const int exit = RunProgram(args, context);
-  return {exit, out.str(), err.str()};
+// On the day of the golden files.
+Outcome RunThen(const std::vector<std::string>& args) {
+  return RunWith(args, "2026-12-15T00:00:00Z");
 }
 
 std::string Read(const std::string& path) {
@@ -52,7 +40,7 @@ TEST_CASE("policy export: each format is printed, and is what the golden files h
   for (const Case& c : cases) {
     CAPTURE(c.format);
 
-    const Outcome outcome = RunWith(
+    const Outcome outcome = RunThen(
         {"policy", "export", kSite, "--format", c.format, "--facts", kDeploy + "legal-facts.toml"});
 
     CHECK(outcome.exit == 0);
@@ -68,8 +56,8 @@ TEST_CASE("policy export: met with the other policies, it only gets narrower") {
   together.insert(together.end(), {"--federation", kStarter + "federation.policy.toml",
                                    "--aggregator", kStarter + "aggregator.policy.toml"});
 
-  const Outcome site = RunWith(alone);
-  const Outcome all = RunWith(together);
+  const Outcome site = RunThen(alone);
+  const Outcome all = RunThen(together);
 
   REQUIRE(all.exit == 0);
   // The federation closes the countries of concern; the site alone does not.
@@ -82,7 +70,7 @@ TEST_CASE("policy export: a file is written where -o says, and private names onl
       (std::filesystem::temp_directory_path() / "domicile_policy_export_test.jsonld").string();
 
   const Outcome outcome =
-      RunWith({"policy", "export", kSite, "--format", "dpv", "--private", "-o", path});
+      RunThen({"policy", "export", kSite, "--format", "dpv", "--private", "-o", path});
 
   CHECK(outcome.exit == 0);
   CHECK(outcome.out.empty());
@@ -114,7 +102,7 @@ TEST_CASE("policy export: wrong use is told, and nothing is printed") {
     std::vector<std::string> args = {"policy", "export"};
     args.insert(args.end(), c.args.begin(), c.args.end());
 
-    const Outcome outcome = RunWith(args);
+    const Outcome outcome = RunThen(args);
 
     CAPTURE(outcome.err);
     CHECK(outcome.exit == c.exit);
@@ -124,7 +112,7 @@ TEST_CASE("policy export: wrong use is told, and nothing is printed") {
 }
 
 TEST_CASE("policy schema: what is printed is the file in docs/formats") {
-  const Outcome outcome = RunWith({"policy", "schema"});
+  const Outcome outcome = RunThen({"policy", "schema"});
 
   CHECK(outcome.exit == 0);
   CHECK(outcome.out == Read(std::string(DOMICILE_SOURCE_DIR) + "/docs/formats/policy.schema.json"));

@@ -1,32 +1,15 @@
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/json.h"
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 
 namespace domicile::cli {
 namespace {
 
 const std::string kHeart = std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/heart/";
-
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome RunWith(const std::vector<std::string>& args, std::string_view now) {
-  const FakeClock clock(*ParseTime(now));
-  SeededRandom random(1);
-  std::ostringstream out;
-  std::ostringstream err;
-  Context context{.clock = clock, .random = random, .out = out, .err = err};
-  const int exit = RunProgram(args, context);
-  return {exit, out.str(), err.str()};
-}
 
 constexpr std::string_view kNow = "2026-12-01T00:00:00Z";
 

@@ -1,30 +1,13 @@
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "cli/command.h"
+#include "cli/testing_outcome.h"
 
 namespace domicile::cli {
 namespace {
-
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome RunWith(const std::vector<std::string>& args) {
-  const FakeClock clock(*ParseTime("2026-12-01T00:00:00Z"));
-  SeededRandom random(1);
-  std::ostringstream out;
-  std::ostringstream err;
-  Context context{.clock = clock, .random = random, .out = out, .err = err};
-  const int exit = RunProgram(args, context);
-  return {exit, out.str(), err.str()};
-}
 
 TEST_CASE("domicile: asking for help or the version is done, and goes to the output") {
   for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{

@@ -4,15 +4,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "cli/command.h"
 #include "cli/plan_words.h"
+#include "cli/testing_outcome.h"
 #include "contracts/grant.h"
 #include "crypto/key_file.h"
 
@@ -23,15 +22,6 @@ inline const WallTime kNow = *ParseTime("2026-12-01T00:00:00Z");
 inline std::string HeartJob() {
   return std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/heart/job.toml";
 }
-
-struct Outcome {
-  int exit = -1;
-  std::string out;
-  std::string err;
-
-  bool Says(std::string_view text) const { return out.find(text) != std::string::npos; }
-  bool Complains(std::string_view text) const { return err.find(text) != std::string::npos; }
-};
 
 inline Digest Filled(std::uint8_t byte) {
   Digest digest;
@@ -86,16 +76,8 @@ class Office {
 
   // `args` with @NAME standing for a path in the folder.
   Outcome Run(const std::string& args) {
-    std::istringstream words(args);
-    std::vector<std::string> list;
-    for (std::string word; words >> word;) {
-      list.push_back(word.starts_with('@') ? Path(word.substr(1)) : word);
-    }
-    std::ostringstream out;
-    std::ostringstream err;
-    Context context{.clock = clock_, .random = random_, .out = out, .err = err};
-    const int exit = RunProgram(list, context);
-    return {exit, out.str(), err.str()};
+    return RunAt(clock_, random_,
+                 Words(args, [this](std::string_view name) { return Path(name); }));
   }
 
   // As the agent does: `body` and its plan into the folder of requests.
