@@ -12,7 +12,7 @@
 #include "audit/records.h"
 #include "base/file.h"
 #include "base/random.h"
-#include "tests/support/federation_processes.h"
+#include "tests/faults/running_job.h"
 
 namespace domicile::test {
 namespace {
@@ -23,51 +23,15 @@ using audit::PhaseKey;
 // A round takes some hundredths of a second: enough of them for a busy machine to be in time for
 // one.
 constexpr std::uint32_t kRounds = 24;
-constexpr std::size_t kSites = 4;
 constexpr std::uint64_t kSeed = 20261130;
 
-// A federation whose job runs.
-struct Running {
-  std::unique_ptr<FederationProcesses> federation;
-  JobId job;
-};
-
-Running Begin() {
-  auto federation = FederationProcesses::Create({.rounds = kRounds});
-  REQUIRE_MESSAGE(federation.ok(), Message(federation.status()));
-  const Status started = (*federation)->StartAll();
-  REQUIRE_MESSAGE(started.ok(), Message(started));
-  const StatusOr<JobId> job = (*federation)->SubmitAndApprove();
-  REQUIRE_MESSAGE(job.ok(), Message(job.status()));
-  return {.federation = *std::move(federation), .job = *job};
-}
-
-// Waits for the end, stops everything and checks what must always hold. Returns the last model.
-std::string Finish(Running& running) {
-  FederationProcesses& federation = *running.federation;
-  const StatusOr<audit::Leaf> ended = federation.WaitForEnd(running.job);
-  REQUIRE_MESSAGE(ended.ok(), Message(ended.status()));
-  CHECK(ended->event.Text("state") == "done");
-  const Status told = federation.WaitForOutcomes(
-      {.job = running.job, .round = kRounds, .phase = "evaluate", .epoch = {}});
-  CHECK_MESSAGE(told.ok(), Message(told));
-  federation.StopAll();
-  const Status checked = federation.CheckLogs();
-  CHECK_MESSAGE(checked.ok(), Message(checked));
-  const auto commits = federation.Commits();
-  REQUIRE(commits.ok());
-  CHECK(commits->size() == kRounds + 2);  // statistics before, evaluation after
-  for (const audit::PhaseCommitted& commit : *commits) {
-    CHECK(commit.contributors.size() == kSites);
-  }
-  return ended->event.Text("model");
-}
+Running Begin() { return BeginIn(Make({.rounds = kRounds})); }
 
 // The last model when nobody disturbs, computed once.
 const std::string& UndisturbedModel() {
   static const std::string model = [] {
     Running running = Begin();
-    return Finish(running);
+    return Finish(running, kRounds);
   }();
   return model;
 }
@@ -86,9 +50,7 @@ Choice Choose(std::uint64_t test) {
 }
 
 PhaseKey Hold(Running& running, const Choice& choice) {
-  const StatusOr<PhaseKey> held = running.federation->HoldTraining(choice.site, choice.after_round);
-  REQUIRE_MESSAGE(held.ok(), Message(held.status()));
-  return *held;
+  return HoldTraining(*running.federation, choice.site, choice.after_round);
 }
 
 void StartAgain(FederationProcesses& federation, const std::string& program) {
@@ -96,11 +58,17 @@ void StartAgain(FederationProcesses& federation, const std::string& program) {
   REQUIRE_MESSAGE(started.ok(), Message(started));
 }
 
-std::size_t Count(const FederationProcesses& federation, std::string_view party, EventType type,
-                  const PhaseKey& key) {
-  const StatusOr<std::vector<audit::Leaf>> leaves = federation.Leaves(party);
-  REQUIRE_MESSAGE(leaves.ok(), Message(leaves.status()));
-  return CountLeaves(*leaves, IsEvent(type, key));
+// Kills the agent of a held site between intent and receipt, where an aggregator that answers
+// nothing keeps it: the aggregator is left frozen. Returns the digest of what was to be sent.
+std::string KillWhileSending(FederationProcesses& federation, const std::string& site,
+                             const PhaseKey& held) {
+  federation.Freeze(std::string(kAggregator));
+  federation.Thaw(TrainerOf(site));
+  LogWatch log(federation.LogOf(site));
+  const auto intent = log.WaitFor(IsEvent(EventType::kEgressIntent, held));
+  REQUIRE_MESSAGE(intent.ok(), Message(intent.status()));
+  federation.Kill(AgentOf(site));
+  return intent->event.Text("digest");
 }
 
 }  // namespace
@@ -118,7 +86,7 @@ TEST_CASE("Kill: a trainer killed inside train is asked again, and the model is 
   CHECK(Count(federation, choice.site, EventType::kTrainEnded, held) == 0);
   StartAgain(federation, TrainerOf(choice.site));
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(federation, choice.site, EventType::kTrainEnded, held) == 1);
 }
 
@@ -135,7 +103,7 @@ TEST_CASE("Kill: an agent killed inside train trains again, and the model is the
   federation.Thaw(TrainerOf(choice.site));
   StartAgain(federation, AgentOf(choice.site));
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(federation, choice.site, EventType::kTrainStarted, held) == 2);
   CHECK(Count(federation, choice.site, EventType::kEgressDecided, held) == 1);
 }
@@ -148,24 +116,18 @@ TEST_CASE("Kill: an agent killed while it sends, sends the same bytes again") {
   CAPTURE(choice.site);
   CAPTURE(held.round);
 
-  // An aggregator that answers nothing keeps the agent between intent and receipt.
-  federation.Freeze(std::string(kAggregator));
-  federation.Thaw(TrainerOf(choice.site));
-  LogWatch log(federation.LogOf(choice.site));
-  const auto intent = log.WaitFor(IsEvent(EventType::kEgressIntent, held));
-  REQUIRE_MESSAGE(intent.ok(), Message(intent.status()));
-  federation.Kill(AgentOf(choice.site));
+  const std::string intended = KillWhileSending(federation, choice.site, held);
   federation.Thaw(std::string(kAggregator));
   CHECK(Count(federation, choice.site, EventType::kEgressDone, held) == 0);
   StartAgain(federation, AgentOf(choice.site));
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   const auto leaves = federation.Leaves(choice.site);
   REQUIRE(leaves.ok());
   CHECK(CountLeaves(*leaves, IsEvent(EventType::kTrainStarted, held)) == 1);
   for (const audit::Leaf& leaf : *leaves) {
     if (IsEvent(EventType::kEgressIntent, held)(leaf)) {
-      CHECK(leaf.event.Text("digest") == intent->event.Text("digest"));
+      CHECK(leaf.event.Text("digest") == intended);
     }
   }
 }
@@ -177,14 +139,9 @@ TEST_CASE("Kill: bytes that changed on disk while the agent was dead do not leav
   const PhaseKey held = Hold(running, choice);
   CAPTURE(choice.site);
   CAPTURE(held.round);
-  federation.Freeze(std::string(kAggregator));
-  federation.Thaw(TrainerOf(choice.site));
-  LogWatch log(federation.LogOf(choice.site));
-  const auto intent = log.WaitFor(IsEvent(EventType::kEgressIntent, held));
-  REQUIRE_MESSAGE(intent.ok(), Message(intent.status()));
-  federation.Kill(AgentOf(choice.site));
-  const std::string outbox = federation.Folders().Path("sites/" + choice.site + "/state/outbox/" +
-                                                       intent->event.Text("digest"));
+  const std::string intended = KillWhileSending(federation, choice.site, held);
+  const std::string outbox =
+      federation.Folders().Path("sites/" + choice.site + "/state/outbox/" + intended);
   auto bytes = ReadFile(outbox, std::uint64_t{1} << 20U);
   REQUIRE_MESSAGE(bytes.ok(), Message(bytes.status()));
   bytes->back() = static_cast<char>(bytes->back() ^ 1);
@@ -235,7 +192,7 @@ TEST_CASE("Kill: an agent killed between decision and intent sends what was deci
   CAPTURE(held.round);
   CHECK(hit);
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(federation, choice.site, EventType::kTrainStarted, held) == 1);
   CHECK(Count(federation, choice.site, EventType::kUpdateCounted, held) == 1);
 }
@@ -260,7 +217,7 @@ TEST_CASE("Kill: an aggregator killed while it collects gets every update again"
   StartAgain(federation, std::string(kAggregator));
   federation.Thaw(TrainerOf(choice.site));
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(federation, kAggregator, EventType::kIngressReceived, held) == received + kSites);
   CHECK(Count(federation, kAggregator, EventType::kPhaseOpened, held) == 2);
 }
@@ -308,7 +265,7 @@ TEST_CASE("Kill: an aggregator killed with every update, before the commit, coll
                                          /*committed=*/false);
   CAPTURE(held.round);
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(*running.federation, kAggregator, EventType::kIngressReceived, held) == 2 * kSites);
 }
 
@@ -319,7 +276,7 @@ TEST_CASE("Kill: an aggregator killed just after a commit does not commit it aga
                                          /*committed=*/true);
   CAPTURE(held.round);
 
-  CHECK(Finish(running) == UndisturbedModel());
+  CHECK(Finish(running, kRounds) == UndisturbedModel());
   CHECK(Count(*running.federation, kAggregator, EventType::kPhaseCommitted, held) == 1);
 }
 

@@ -14,7 +14,7 @@
 #include "audit/records.h"
 #include "base/file.h"
 #include "base/sqlite.h"
-#include "tests/support/federation_processes.h"
+#include "tests/faults/running_job.h"
 
 namespace domicile::test {
 namespace {
@@ -25,27 +25,7 @@ using audit::PhaseKey;
 const std::string kDead = "zurich-basel";
 const std::string kSlow = "budapest";
 
-// A federation whose job runs.
-struct Running {
-  std::unique_ptr<FederationProcesses> federation;
-  JobId job;
-};
-
-Running Begin(const FederationJob& options) {
-  auto federation = FederationProcesses::Create(options);
-  REQUIRE_MESSAGE(federation.ok(), Message(federation.status()));
-  const Status started = (*federation)->StartAll();
-  REQUIRE_MESSAGE(started.ok(), Message(started));
-  const StatusOr<JobId> job = (*federation)->SubmitAndApprove();
-  REQUIRE_MESSAGE(job.ok(), Message(job.status()));
-  return {.federation = *std::move(federation), .job = *job};
-}
-
-PhaseKey Hold(FederationProcesses& federation, const std::string& site, std::uint32_t round) {
-  const StatusOr<PhaseKey> held = federation.HoldTraining(site, round);
-  REQUIRE_MESSAGE(held.ok(), Message(held.status()));
-  return *held;
-}
+Running Begin(const FederationJob& options) { return BeginIn(Make(options)); }
 
 std::set<std::string> Contributors(const audit::PhaseCommitted& commit) {
   std::set<std::string> sites;
@@ -79,7 +59,7 @@ TEST_CASE("Sites down: a round closes at its deadline, and the site is back in a
 
   // One site dies inside train; the others have answered. Another is slow in the round after, so
   // that the dead one is back before the job is over.
-  const PhaseKey held = Hold(federation, kDead, 2);
+  const PhaseKey held = HoldTraining(federation, kDead, 2);
   LogWatch log(federation.LogOf(kAggregator));
   const auto opened = log.WaitFor(IsEvent(EventType::kPhaseOpened, held));
   REQUIRE(opened.ok());
@@ -127,7 +107,7 @@ TEST_CASE("Sites down: an aggregator that is killed while it waits does not begi
   constexpr std::int64_t kWaited = 4;
   Running running = Begin({.rounds = 3, .quorum = 3, .deadline_seconds = kDeadline, .attempts = 9});
   FederationProcesses& federation = *running.federation;
-  const PhaseKey held = Hold(federation, kDead, 1);
+  const PhaseKey held = HoldTraining(federation, kDead, 1);
   {
     LogWatch log(federation.LogOf(kAggregator));
     for (int others = 0; others < 3; ++others) {
@@ -173,7 +153,7 @@ TEST_CASE("Sites down: with all agents dead the job ends by itself") {
       Begin({.rounds = 6, .quorum = 3, .deadline_seconds = kDeadline, .attempts = kAttempts});
   FederationProcesses& federation = *running.federation;
 
-  const PhaseKey held = Hold(federation, kDead, 1);
+  const PhaseKey held = HoldTraining(federation, kDead, 1);
   LogWatch log(federation.LogOf(kAggregator));
   const auto opened = log.WaitFor(IsEvent(EventType::kPhaseOpened, held));
   REQUIRE(opened.ok());
@@ -209,7 +189,7 @@ TEST_CASE("Sites down: an agent restored from a backup sends nothing and says wh
   const std::string backup = federation.Folders().Path("backup");
 
   // A backup as operators make it: of a stopped agent.
-  Hold(federation, kDead, 1);
+  HoldTraining(federation, kDead, 1);
   federation.Kill(AgentOf(kDead));
   std::filesystem::copy(state, backup, std::filesystem::copy_options::recursive);
   federation.Thaw(TrainerOf(kDead));
@@ -244,7 +224,7 @@ TEST_CASE("Sites down: an agent restored from a backup sends nothing and says wh
 TEST_CASE("Sites down: a second copy of an agent is refused, and the first goes on") {
   Running running = Begin({.rounds = 6, .quorum = 4});
   FederationProcesses& federation = *running.federation;
-  Hold(federation, kSlow, 1);  // so that the job is not over too soon
+  HoldTraining(federation, kSlow, 1);  // so that the job is not over too soon
   const std::string site = federation.Folders().Path("sites/" + kDead);
   const std::string copy = federation.Folders().Path("sites/copy");
   // A standby machine: the site's identity and configuration, books of its own.
