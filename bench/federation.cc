@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/authority.h"
+#include "cli/demo/daemon_files.h"
 #include "crypto/certificate.h"
 
 namespace domicile::bench {
@@ -15,7 +16,7 @@ constexpr std::string_view kFederation = "bench.example";
 constexpr std::chrono::seconds kReady{60};  // a trainer of a large model makes its delta first
 constexpr int kCertificateDays = 2;
 
-std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+using cli::Quoted;
 
 Status Write(const std::string& path, const std::string& text) {
   return WriteFileDurably(path, AsBytes(text));
@@ -134,14 +135,7 @@ StatusOr<BenchFederation> BenchFederation::Create(const std::string& folder,
   const WallTime now = clock.Now();
   RETURN_IF_ERROR(federation.WritePolicies(federation.Path("aggregator"), now));
   RETURN_IF_ERROR(Write(federation.Path("aggregator/aggregator.toml"),
-                        "[aggregator]\n"
-                        "identity = \"identity\"\n"
-                        "state = \"state\"\n"
-                        "listen = \"127.0.0.1:0\"\n"
-                        "federation_policy = \"federation.policy.toml\"\n"
-                        "aggregator_policy = \"aggregator.policy.toml\"\n"
-                        "legal_facts = \"legal-facts.toml\"\n"
-                        "policy_signers = \"none\"\n"));
+                        cli::AggregatorTable() + "policy_signers = \"none\"\n"));
   for (std::uint32_t site = 1; site <= shape.sites; ++site) {
     RETURN_IF_ERROR(federation.WriteSite(site, now));
   }
@@ -224,26 +218,9 @@ Status BenchFederation::WriteSite(std::uint32_t number, WallTime now) const {
 }
 
 Status BenchFederation::WriteAgentConfig(std::uint32_t number) const {
-  return Write(SitePath(number, "agent.toml"),
-               "[agent]\n"
-               "identity = \"identity\"\n"
-               "state = \"state\"\n"
-               "aggregator = " +
-                   Quoted(address_) +
-                   "\n"
-                   "trainer_socket = \"trainer/trainer.sock\"\n"
-                   "policy = \"site.policy.toml\"\n"
-                   "federation_policy = \"federation.policy.toml\"\n"
-                   "legal_facts = \"legal-facts.toml\"\n"
-                   "grants = \"grants\"\n"
-                   "requests = \"requests\"\n"
-                   "policy_signers = \"none\"\n"
-                   "approvals = 1\n\n"
-                   "[[approver]]\n"
-                   "role = \"operator\"\n"
-                   "organisation = \"data-office\"\n"
-                   "key = " +
-                   Quoted(approver_keys_.at(number)) + "\n");
+  return Write(SitePath(number, "agent.toml"), cli::AgentTable(address_, "trainer/trainer.sock") +
+                                                   "policy_signers = \"none\"\n\n" +
+                                                   cli::ApproverTable(approver_keys_.at(number)));
 }
 
 Status BenchFederation::Start() {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/authority.h"
+#include "cli/demo/daemon_files.h"
 #include "cli/demo/example_dates.h"
 #include "cli/policy_sign.h"
 #include "contracts/plan.h"
@@ -20,14 +21,6 @@ constexpr std::string_view kFederation = "hearts.example";
 constexpr std::uint64_t kLargestExample = std::uint64_t{4} << 20U;
 constexpr std::chrono::seconds kReady{20};
 constexpr int kCertificateDays = 30;
-
-std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
-
-// The person who approves, as agent and trainer each read it from their own configuration.
-std::string ApproverTable(const std::string& key) {
-  return "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = " + Quoted(key) +
-         "\n\n";
-}
 
 Status Write(const std::string& path, const std::string& text) {
   return WriteFileDurably(path, AsBytes(text));
@@ -147,18 +140,13 @@ Status DemoFederation::WriteAggregator() {
     const std::vector<std::string> office = {Path("office/policies.key")};
     RETURN_IF_ERROR(SignPolicyFile(copy, office, now_).status());
   }
-  return Write(Path("aggregator/aggregator.toml"),
-               "[aggregator]\n"
-               "identity = \"identity\"\n"
-               "state = \"state\"\n"
-               "listen = \"127.0.0.1:0\"\n"
-               "federation_policy = \"federation.policy.toml\"\n"
-               "aggregator_policy = \"aggregator.policy.toml\"\n"
-               "legal_facts = \"legal-facts.toml\"\n\n"
-               "[policy_signers]\n"
-               "federation = [" +
-                   Quoted(office_key_) + "]\naggregator = [" + Quoted(office_key_) +
-                   "]\nfacts = [" + Quoted(office_key_) + "]\n");
+  return Write(Path("aggregator/aggregator.toml"), AggregatorTable() +
+                                                       "\n"
+                                                       "[policy_signers]\n"
+                                                       "federation = [" +
+                                                       Quoted(office_key_) + "]\naggregator = [" +
+                                                       Quoted(office_key_) + "]\nfacts = [" +
+                                                       Quoted(office_key_) + "]\n");
 }
 
 Status DemoFederation::SignPolicies(const DemoSite& site) const {
@@ -207,26 +195,15 @@ Status DemoFederation::WriteSite(const DemoSite& site) {
 }
 
 Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
-  return Write(SitePath(site, "agent.toml"),
-               "[agent]\n"
-               "identity = \"identity\"\n"
-               "state = \"state\"\n"
-               "aggregator = " +
-                   Quoted(address_) +
-                   "\n"
-                   "trainer_socket = \"trainer/trainer.sock\"\n"
-                   "policy = \"site.policy.toml\"\n"
-                   "federation_policy = \"federation.policy.toml\"\n"
-                   "legal_facts = \"legal-facts.toml\"\n"
-                   "grants = \"grants\"\n"
-                   "requests = \"requests\"\n"
-                   "approvals = 1\n\n"
-                   "[policy_signers]\n"
-                   "site = [" +
-                   Quoted(officer_keys_.at(site.name)) + ", " +
-                   Quoted(approver_keys_.at(site.name)) + "]\nfederation = [" +
-                   Quoted(office_key_) + "]\nfacts = [" + Quoted(office_key_) + "]\n\n" +
-                   ApproverTable(approver_keys_.at(site.name)));
+  return Write(SitePath(site, "agent.toml"), AgentTable(address_, "trainer/trainer.sock") +
+                                                 "\n"
+                                                 "[policy_signers]\n"
+                                                 "site = [" +
+                                                 Quoted(officer_keys_.at(site.name)) + ", " +
+                                                 Quoted(approver_keys_.at(site.name)) +
+                                                 "]\nfederation = [" + Quoted(office_key_) +
+                                                 "]\nfacts = [" + Quoted(office_key_) + "]\n\n" +
+                                                 ApproverTable(approver_keys_.at(site.name)));
 }
 
 Status DemoFederation::WriteAgentConfigs(const std::string& address) {

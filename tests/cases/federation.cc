@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/authority.h"
 #include "cli/connect.h"
+#include "cli/demo/daemon_files.h"
 #include "cli/demo/example_dates.h"
 #include "models/safetensors.h"
 #include "tests/support/log_watch.h"
@@ -186,14 +187,7 @@ Status CaseFederation::WriteAggregator(const std::string& limits) const {
     RETURN_IF_ERROR(CopyPolicy(file, Path("aggregator")));
   }
   return Write(Path("aggregator/aggregator.toml"),
-               "[aggregator]\n"
-               "identity = \"identity\"\n"
-               "state = \"state\"\n"
-               "listen = \"127.0.0.1:0\"\n"
-               "federation_policy = \"federation.policy.toml\"\n"
-               "aggregator_policy = \"aggregator.policy.toml\"\n"
-               "legal_facts = \"legal-facts.toml\"\n"
-               "policy_signers = \"none\"\n" +
+               cli::AggregatorTable() + "policy_signers = \"none\"\n" +
                    (limits.empty() ? "" : "[limits]\n" + limits + "\n"));
 }
 
@@ -209,26 +203,8 @@ Status CaseFederation::WriteSite(const CaseSite& site) const {
   RETURN_IF_ERROR(CreateFolders(Path(site.name + "/requests")));
   RETURN_IF_ERROR(Write(Path(site.name + "/script.json"), ScriptOf(site)));
   return Write(Path(site.name + "/agent.toml"),
-               "[agent]\n"
-               "identity = \"identity\"\n"
-               "state = \"state\"\n"
-               "aggregator = \"" +
-                   address_ +
-                   "\"\n"
-                   "trainer_socket = \"trainer.sock\"\n"
-                   "policy = \"site.policy.toml\"\n"
-                   "federation_policy = "
-                   "\"federation.policy.toml\"\n"
-                   "legal_facts = \"legal-facts.toml\"\n"
-                   "grants = \"grants\"\n"
-                   "requests = \"requests\"\n"
-                   "policy_signers = \"none\"\n"
-                   "approvals = 1\n"
-                   "[[approver]]\n"
-                   "role = \"operator\"\n"
-                   "organisation = \"data-office\"\n"
-                   "key = \"" +
-                   approver_keys_.at(site.name) + "\"\n");
+               cli::AgentTable(address_, "trainer.sock") + "policy_signers = \"none\"\n\n" +
+                   cli::ApproverTable(approver_keys_.at(site.name)));
 }
 
 Status CaseFederation::StartPrograms() {
