@@ -1,283 +1,161 @@
-// The schema contract: how it is read from job files and plans, and what makes one whole.
+// The site's own description of a table (docs/formats/dataset.md).
 #include "contracts/dataset.h"
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "contracts/internal/fault.h"
-#include "contracts/internal/fields.h"
-#include "contracts/internal/plan_words.h"
 
 namespace domicile::contracts {
 
-namespace internal {
-
 namespace {
 
-constexpr std::size_t kLongestColumn = 64;
-constexpr std::size_t kMaxFeatures = 10'000;
-constexpr std::size_t kMaxCodes = 1'000;
+constexpr std::size_t kMaxFiles = 1'000;
+constexpr std::size_t kMaxTokens = 32;
+constexpr std::size_t kLongestToken = 64;
+constexpr std::size_t kLongestVersion = 64;
+constexpr std::int64_t kLargestTestEvery = 1'000'000;
+constexpr double kLargestBound = 1e300;
 
-// Controls, line separators, and marks that change the direction of text or do not show at all: a
-// person approves what these names say.
-bool IsInvisible(std::string_view text, std::size_t at) {
-  const auto byte = [text](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(at);
-  const unsigned second = byte(at + 1);
-  const unsigned third = byte(at + 2);
-  if (first < 0x20 || first == 0x7F || (first == 0xC2 && second >= 0x80 && second <= 0x9F)) {
-    return true;  // C0, DEL, C1
-  }
-  return (first == 0xE2 && second == 0x80 &&
-          ((third >= 0x8B && third <= 0x8F) || (third >= 0xA8 && third <= 0xAE))) ||
-         (first == 0xE2 && second == 0x81 && third >= 0xA0 && third <= 0xAF) ||
-         (first == 0xEF && second == 0xBB && third == 0xBF);
+bool IsPrintableAscii(std::string_view text, std::size_t longest) {
+  return !text.empty() && text.size() <= longest &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-constexpr std::string_view kColumnRule =
-    "must be 1 to 64 bytes without control characters, `=` or outer blanks";
-
-std::optional<Fault> FindFeatureFault(const Feature& feature, std::size_t index,
-                                      std::set<std::string_view>& columns) {
-  const auto fault = [index](std::string key, std::string message) {
-    return Fault{"feature", index, std::move(key), std::move(message)};
-  };
-  if (!IsColumnText(feature.column)) {
-    return fault("column", std::string(kColumnRule));
+// One character of a closed list; `fallback` if the key is absent.
+std::optional<char> ReadMark(TomlTable& table, std::string_view key, std::string_view allowed,
+                             std::string_view list, std::optional<char> fallback) {
+  const std::optional<std::string> text = table.TryString(key);
+  if (!text) {
+    return fallback;
   }
-  if (!columns.insert(feature.column).second) {
-    return fault("column", "names a column that another feature has; list each column once");
+  if (text->size() != 1 || allowed.find(text->front()) == std::string_view::npos) {
+    table.Fail(key, "must be one of " + std::string(list));
+    return fallback;
   }
-  if (feature.kind == FeatureKind::kNone) {
-    return fault("kind", "must be one of `number`, `category`");
-  }
-  if (feature.kind == FeatureKind::kNumber) {
-    return feature.codes.empty()
-               ? std::nullopt
-               : std::optional(fault("codes", "belong to a category; a number has none"));
-  }
-  if (feature.zero_is_missing) {
-    return fault("zero_is_missing", "belongs to a number; leave it out of a category");
-  }
-  if (feature.codes.empty() || feature.codes.size() > kMaxCodes) {
-    return fault("codes", "must be a list of 1 to " + std::to_string(kMaxCodes) + " codes");
-  }
-  std::set<std::string_view> codes;
-  for (const std::string& code : feature.codes) {
-    if (!IsColumnText(code)) {
-      return fault("codes", "each " + std::string(kColumnRule));
-    }
-    if (!codes.insert(code).second) {
-      return fault("codes", "has the code `" + Visible(code) + "` twice");
-    }
-  }
-  return std::nullopt;
+  return text->front();
 }
 
-std::optional<Fault> FindLabelFault(const Label& label, const std::set<std::string_view>& columns) {
-  const auto fault = [](std::string key, std::string message) {
-    return Fault{"label", std::nullopt, std::move(key), std::move(message)};
-  };
-  if (!IsColumnText(label.column)) {
-    return fault("column", std::string(kColumnRule));
+// The tokens that mean "not recorded". An empty cell always does.
+std::vector<std::string> ReadMissing(TomlTable& table, std::vector<std::string> tokens) {
+  if (tokens.size() > kMaxTokens ||
+      std::any_of(tokens.begin(), tokens.end(),
+                  [](const std::string& token) { return token.size() > kLongestToken; })) {
+    table.Fail("missing", "must be at most " + std::to_string(kMaxTokens) + " tokens of at most " +
+                              std::to_string(kLongestToken) + " bytes");
   }
-  if (columns.contains(label.column)) {
-    return fault("column", "is also a feature; a model must not see what it is to tell");
+  if (std::find(tokens.begin(), tokens.end(), "") == tokens.end()) {
+    tokens.insert(tokens.begin(), "");
   }
-  if (label.positive_above.has_value()) {
-    return label.classes.empty()
-               ? std::nullopt
-               : std::optional(fault("classes", "cannot stand beside `positive_above`; keep one"));
+  return tokens;
+}
+
+std::optional<std::string> ReadColumnName(TomlTable& table, std::string_view key) {
+  std::optional<std::string> name = table.TryString(key);
+  if (name && !internal::IsColumnText(*name)) {
+    table.Fail(key, "is not the name of a column: 1 to 64 bytes without control characters");
   }
-  if (label.classes.size() < 2 || label.classes.size() > kMaxCodes) {
-    return fault("classes", "must be 2 to " + std::to_string(kMaxCodes) +
-                                " classes in order (or give `positive_above`)");
-  }
-  std::set<std::string_view> classes;
-  for (const std::string& name : label.classes) {
-    if (!IsColumnText(name)) {
-      return fault("classes", "each " + std::string(kColumnRule));
+  return name;
+}
+
+void ReadFiles(TomlTable& table, std::string_view file, DatasetDescription& description) {
+  for (const std::string& name : table.Strings("files")) {
+    if (name.empty() || name.find('\0') != std::string::npos) {
+      table.Fail("files", "has an empty name");
+      return;
     }
-    if (!classes.insert(name).second) {
-      return fault("classes", "has the class `" + Visible(name) + "` twice");
-    }
+    description.files.push_back(ResolveBeside(file, name));
   }
-  return std::nullopt;
+  if (description.files.empty() || description.files.size() > kMaxFiles) {
+    table.Fail("files", "must name 1 to " + std::to_string(kMaxFiles) + " tables");
+  }
+  const std::set<std::string_view> distinct(description.files.begin(), description.files.end());
+  if (distinct.size() != description.files.size()) {
+    table.Fail("files", "names a file twice; its rows would count twice");
+  }
+}
+
+void ReadForm(TomlTable& table, DatasetDescription& description) {
+  description.delimiter =
+      *ReadMark(table, "delimiter", ",;\t|", "`,` `;` `\\t` `|`", description.delimiter);
+  description.decimal_mark =
+      *ReadMark(table, "decimal_mark", ".,", "`.` `,`", description.decimal_mark);
+  description.grouping =
+      ReadMark(table, "grouping", ".,' ", "`.` `,` `'` and a blank", std::nullopt);
+  // Neither would leave a number readable in one way only.
+  if (description.grouping == description.decimal_mark ||
+      description.grouping == description.delimiter) {
+    table.Fail("grouping", "must differ from the decimal mark and from the delimiter");
+  }
+  description.missing =
+      ReadMissing(table, table.TryStrings("missing").value_or(std::vector<std::string>{}));
+}
+
+void ReadRows(TomlTable& table, DatasetDescription& description) {
+  description.unique_key = ReadColumnName(table, "unique_key");
+  description.group_id = ReadColumnName(table, "group_id");
+  if (description.unique_key && description.unique_key == description.group_id) {
+    table.Fail("group_id", "is the unique key; a column cannot be both unique and a group");
+  }
+  const std::string rows = table.TryString("rows_with_missing").value_or("keep");
+  if (rows != "keep" && rows != "drop") {
+    table.Fail("rows_with_missing", "must be `keep` or `drop`");
+  }
+  description.rows_with_missing = rows == "drop" ? RowsWithMissing::kDrop : RowsWithMissing::kKeep;
+  const std::int64_t every = table.TryInt("test_every", 0, kLargestTestEvery).value_or(0);
+  if (every == 1) {
+    table.Fail("test_every", "of 1 would hold out every row; use 0 for none, or 2 and more");
+  }
+  description.test_every = static_cast<std::uint32_t>(every);
+}
+
+ColumnDescription ReadColumn(TomlTable table) {
+  ColumnDescription column;
+  column.name = table.String("name");
+  if (!internal::IsColumnText(column.name)) {
+    table.Fail("name", "is not the name of a column: 1 to 64 bytes without control characters");
+  }
+  if (std::optional<std::vector<std::string>> tokens = table.TryStrings("missing")) {
+    column.missing = ReadMissing(table, *std::move(tokens));
+  }
+  column.min = table.TryDouble("min", -kLargestBound, kLargestBound);
+  column.max = table.TryDouble("max", -kLargestBound, kLargestBound);
+  if (column.min && column.max && *column.min > *column.max) {
+    table.Fail("min", "is above `max`");
+  }
+  return column;
 }
 
 }  // namespace
 
-bool IsColumnText(std::string_view text) {
-  if (text.empty() || text.size() > kLongestColumn || text.front() == ' ' || text.back() == ' ') {
-    return false;
+StatusOr<DatasetDescription> ParseDatasetDescription(std::string_view toml, std::string_view file) {
+  ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(toml, file));
+  DatasetDescription description;
+  TomlTable root = document.Root();
+  TomlTable table = root.Table("dataset");
+  StatusOr<DatasetAlias> alias = DatasetAlias::Parse(table.String("alias"));
+  table.Merge("alias", alias.status());
+  if (alias.ok()) {
+    description.alias = *std::move(alias);
   }
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '=' || IsInvisible(text, i)) {
-      return false;
+  description.version = table.String("version");
+  if (!IsPrintableAscii(description.version, kLongestVersion)) {
+    table.Fail("version", "must be 1 to 64 printable ASCII characters");
+  }
+  ReadFiles(table, file, description);
+  ReadForm(table, description);
+  ReadRows(table, description);
+  std::set<std::string> names;
+  for (TomlTable& column : root.Tables("column")) {
+    description.columns.push_back(ReadColumn(column));
+    if (!names.insert(description.columns.back().name).second) {
+      column.Fail("name", "describes a column twice");
     }
   }
-  return true;
-}
-
-std::string Describe(const Fault& fault) {
-  std::string path = fault.table;
-  if (fault.element) {
-    path += "[" + std::to_string(*fault.element) + "]";
-  }
-  path += (path.empty() || fault.key.empty() ? "" : ".") + fault.key;
-  return "`" + path + "` " + fault.message;
-}
-
-void Report(TomlTable root, const Fault& fault) {
-  const std::size_t dot = fault.table.find('.');
-  std::optional<TomlTable> table = root;
-  std::string_view last = fault.table;
-  if (dot != std::string::npos) {
-    table = root.TryTable(last.substr(0, dot));
-    last.remove_prefix(dot + 1);
-  }
-  if (table && fault.element) {
-    std::vector<TomlTable> elements = table->Tables(last);
-    table =
-        *fault.element < elements.size() ? std::optional(elements[*fault.element]) : std::nullopt;
-  } else if (table && !last.empty()) {
-    table = table->TryTable(last);
-  }
-  if (table) {
-    table->Fail(fault.key, fault.message);
-  } else {
-    root.Fail(fault.table, fault.key + " " + fault.message);
-  }
-}
-
-std::optional<Fault> FindSchemaFault(const SchemaContract& schema) {
-  if (schema.features.empty() || schema.features.size() > kMaxFeatures) {
-    return Fault{"", std::nullopt, "feature",
-                 "must be 1 to " + std::to_string(kMaxFeatures) + " tables [[feature]]"};
-  }
-  std::set<std::string_view> columns;
-  for (std::size_t i = 0; i < schema.features.size(); ++i) {
-    if (std::optional<Fault> fault = FindFeatureFault(schema.features[i], i, columns)) {
-      return fault;
-    }
-  }
-  return FindLabelFault(schema.label, columns);
-}
-
-}  // namespace internal
-
-namespace {
-
-using internal::Fault;
-using internal::JsonFields;
-using internal::TomlFields;
-
-// `positive_above` is a decimal like any other; this is far beyond any code or measure.
-constexpr double kLargestThreshold = 1e300;
-
-template <typename Fields>
-Feature ReadFeature(Fields fields) {
-  Feature feature;
-  feature.column = fields.String("column");
-  feature.kind = internal::ReadWord<FeatureKind>(fields, "kind", internal::kFeatureWords);
-  // Each kind asks for its own keys only, so that the other's are unknown.
-  switch (feature.kind) {
-    case FeatureKind::kNumber:
-      feature.zero_is_missing = fields.TryBool("zero_is_missing").value_or(false);
-      break;
-    case FeatureKind::kCategory:
-      feature.codes = fields.Strings("codes");
-      break;
-    case FeatureKind::kNone:
-      break;
-  }
-  return feature;
-}
-
-template <typename Fields>
-Label ReadLabel(Fields fields) {
-  Label label;
-  label.column = fields.String("column");
-  label.positive_above = fields.TryDouble("positive_above", -kLargestThreshold, kLargestThreshold);
-  if (!label.positive_above.has_value() || fields.Has("classes")) {
-    label.classes = fields.Strings("classes");
-  }
-  return label;
-}
-
-}  // namespace
-
-std::vector<std::string> SchemaContract::InputNames() const {
-  std::vector<std::string> names;
-  for (const Feature& feature : features) {
-    if (feature.kind == FeatureKind::kNumber) {
-      names.push_back(feature.column);
-      continue;
-    }
-    for (const std::string& code : feature.codes) {
-      names.push_back(feature.column + "=" + code);
-    }
-  }
-  return names;
-}
-
-SchemaContract ReadSchema(TomlTable table) {
-  SchemaContract schema;
-  for (const TomlTable& feature : table.Tables("feature")) {
-    schema.features.push_back(ReadFeature(TomlFields(feature)));
-  }
-  schema.label = ReadLabel(TomlFields(table.Table("label")));
-  if (const std::optional<Fault> fault = internal::FindSchemaFault(schema)) {
-    internal::Report(table, *fault);
-  }
-  return schema;
-}
-
-Json ToJson(const SchemaContract& schema) {
-  JsonArray features;
-  for (const Feature& feature : schema.features) {
-    Json item;
-    item.Set("column", feature.column);
-    item.Set("kind", internal::WordOf(internal::kFeatureWords, feature.kind));
-    if (feature.kind == FeatureKind::kCategory) {
-      item.Set("codes", JsonArray(feature.codes.begin(), feature.codes.end()));
-    } else {
-      item.Set("zero_is_missing", feature.zero_is_missing);
-    }
-    features.push_back(std::move(item));
-  }
-  Json label;
-  label.Set("column", schema.label.column);
-  if (schema.label.positive_above.has_value()) {
-    label.Set("positive_above", PrintDouble(*schema.label.positive_above + 0.0));
-  } else {
-    label.Set("classes", JsonArray(schema.label.classes.begin(), schema.label.classes.end()));
-  }
-  Json json;
-  json.Set("features", std::move(features));
-  json.Set("label", std::move(label));
-  return json;
-}
-
-StatusOr<SchemaContract> SchemaFromJson(const Json& json) {
-  SchemaContract schema;
-  JsonReader reader(json, "schema");
-  for (const Json& item : reader.Array("features")) {
-    JsonReader one(item, "schema.features[" + std::to_string(schema.features.size()) + "]");
-    schema.features.push_back(ReadFeature(JsonFields(one)));
-    RETURN_IF_ERROR(one.Finish());
-  }
-  JsonReader label(reader.Object("label"), "schema.label");
-  RETURN_IF_ERROR(reader.Finish());
-  schema.label = ReadLabel(JsonFields(label));
-  RETURN_IF_ERROR(label.Finish());
-  if (const std::optional<Fault> fault = internal::FindSchemaFault(schema)) {
-    return Error(StatusCode::kInvalidArgument, "schema: " + internal::Describe(*fault));
-  }
-  return schema;
+  RETURN_IF_ERROR(document.Finish());
+  return description;
 }
 
 }  // namespace domicile::contracts

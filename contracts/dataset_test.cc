@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "contracts/schema.h"
 
 namespace domicile::contracts {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/status.h"
-#include "contracts/dataset.h"
+#include "contracts/schema.h"
 
 namespace domicile::contracts {
 

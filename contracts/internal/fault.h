@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/toml.h"
-#include "contracts/dataset.h"
+#include "contracts/schema.h"
 
 namespace domicile::contracts::internal {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contracts/dataset.h"
+#include "contracts/schema.h"
 #include "site_agent/datasets/fault.h"
 #include "site_agent/datasets/table.h"
 

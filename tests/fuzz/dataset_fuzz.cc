@@ -5,6 +5,7 @@
 #include <string>
 
 #include "contracts/dataset.h"
+#include "contracts/schema.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name libFuzzer looks for
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
