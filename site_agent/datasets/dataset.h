@@ -13,16 +13,22 @@
 
 namespace domicile::site_agent {
 
-// Rows in file order, row-major. Inputs are as recorded, before any normalisation, in float64: sums
-// over them must be exact to far below what float32 holds.
+// Rows in file order, row-major. A table's inputs are as recorded, before any normalisation, in
+// float64: sums over them must be exact to far below what float32 holds. Which lists are filled is
+// the schema's choice: features, one picture or one text a row; classes or numbers as labels.
 struct Rows {
   std::size_t num_inputs = 0;
-  std::vector<double> inputs;         // [rows, inputs]; 0 where missing
-  std::vector<std::uint8_t> missing;  // [rows, inputs]; 1: not recorded. Inputs of a category are
-                                      // never missing: a missing category is all zeros
-  std::vector<std::uint32_t> labels;  // [rows], class numbers of the schema
+  std::vector<double> inputs;          // [rows, inputs]; 0 where missing
+  std::vector<std::uint8_t> missing;   // [rows, inputs]; 1: not recorded. Inputs of a category are
+                                       // never missing: a missing category is all zeros
+  std::vector<std::uint8_t> pixels;    // [rows, channels, height, width] of the schema
+  std::vector<std::uint32_t> tokens;   // [rows, length] of the schema, padded with [PAD]
+  std::vector<std::uint32_t> lengths;  // [rows], tokens that are not padding; at least 2
+  std::vector<std::uint32_t> labels;   // [rows], class numbers of the schema
+  std::vector<double> targets;         // [rows], where the label is a number: as recorded, in the
+                                       // job's unit, before the schema's offset and scale
 
-  std::size_t NumRows() const { return labels.size(); }
+  std::size_t NumRows() const { return labels.empty() ? targets.size() : labels.size(); }
 };
 
 // read = used + dropped, always.
