@@ -59,9 +59,97 @@ TEST_CASE("Dataset description: every field is read") {
   CHECK(parsed->rows_with_missing == RowsWithMissing::kDrop);
   CHECK(parsed->test_every == 3);
   REQUIRE(parsed->columns.size() == 2);
-  CHECK(parsed->columns[0] ==
-        ColumnDescription{"chol", std::vector<std::string>{"", "NA"}, 0.0, 1000.0});
-  CHECK(parsed->columns[1] == ColumnDescription{"größe", {}, {}, {}});
+  ColumnDescription chol;
+  chol.name = "chol";
+  chol.missing = {"", "NA"};
+  chol.min = 0;
+  chol.max = 1000;
+  CHECK(parsed->columns[0] == chol);
+  CHECK(parsed->columns[1].name == "größe");
+  CHECK(DataPaths(*parsed) == parsed->files);
+}
+
+constexpr std::string_view kMeanings = R"([dataset]
+alias = "ward"
+version = "1"
+files = ["w.csv"]
+
+[[column]]
+name = "cholesterol"
+local = "CHOL"
+scale = 38.67
+offset = -0.5
+
+[[column]]
+name = "sex"
+codes = { "M" = "1", "F" = "0", "weiblich, alt" = "0" }
+)";
+
+TEST_CASE("Dataset description: units and codes of the table are told in the words of jobs") {
+  const StatusOr<DatasetDescription> parsed = ParseDatasetDescription(kMeanings, "d.toml");
+
+  INFO(ToString(parsed.status()));
+  REQUIRE(parsed.ok());
+  const ColumnDescription* const cholesterol = parsed->FindColumn("cholesterol");
+  REQUIRE(cholesterol != nullptr);
+  CHECK(cholesterol->Local() == "CHOL");
+  CHECK(cholesterol->scale == 38.67);
+  CHECK(cholesterol->offset == -0.5);
+  CHECK(parsed->FindLocalColumn("CHOL") == cholesterol);
+  CHECK(parsed->FindColumn("CHOL") == nullptr);
+  const ColumnDescription* const sex = parsed->FindLocalColumn("sex");
+  REQUIRE(sex != nullptr);
+  CHECK(sex->codes == std::vector<std::pair<std::string, std::string>>{
+                          {"M", "1"}, {"F", "0"}, {"weiblich, alt", "0"}});
+}
+
+TEST_CASE("Dataset description: every source asks for its own keys only") {
+  const auto parse = [](std::string_view keys) {
+    return ParseDatasetDescription(
+        "[dataset]\nalias = \"x\"\nversion = \"1\"\n" + std::string(keys), "/d/d.toml");
+  };
+  const auto paths = [&parse](std::string_view keys) {
+    const StatusOr<DatasetDescription> parsed = parse(keys);
+    INFO(ToString(parsed.status()));
+    REQUIRE(parsed.ok());
+    return DataPaths(*parsed);
+  };
+  using Paths = std::vector<std::string>;
+  CHECK(paths("source = \"sqlite\"\nfiles = [\"a.db\"]\nquery = \"SELECT 1\"\n") ==
+        Paths{"/d/a.db"});
+  CHECK(paths("source = \"postgresql\"\nfiles = [\"a.csv\"]\nquery = \"SELECT 1\"\n"
+              "service = \"clinic\"\n") == Paths{"/d/a.csv", "/d/a.csv.sha256"});
+  CHECK(paths("source = \"idx\"\nfiles = [\"i.gz\"]\nlabels = [\"l.gz\"]\n") ==
+        Paths{"/d/i.gz", "/d/l.gz"});
+  CHECK(paths("source = \"images\"\nfiles = [\"m/a.csv\", \"m/b.csv\"]\ndelimiter = \";\"\n") ==
+        Paths{"/d/m/a.csv", "/d/m/b.csv", "/d/m/."});
+  CHECK(paths("source = \"images\"\nfiles = [\"a.csv\"]\nfolder = \"/p\"\n"
+              "unreadable = \"missing\"\n") == Paths{"/d/a.csv", "/p"});
+  CHECK(paths("source = \"images\"\nfolder = \"p\"\n") == Paths{"/d/p"});
+  CHECK(paths("source = \"arrays\"\nfiles = [\"a.npz\"]\n") == Paths{"/d/a.npz"});
+
+  const auto refusal = [&parse](std::string_view keys) {
+    return std::string(Message(parse(keys).status()));
+  };
+  const auto contains = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(contains(refusal("source = \"mysql\"\nfiles = [\"a\"]\n"),
+                 "/d/d.toml:4:10: `dataset.source` must be `csv`, `sqlite`"));
+  CHECK(contains(refusal("files = [\"a\"]\nquery = \"SELECT 1\"\n"), "unknown key"));
+  CHECK(contains(refusal("source = \"sqlite\"\nfiles = [\"a\"]\n"), "`dataset.query` is missing"));
+  CHECK(contains(refusal("source = \"sqlite\"\nfiles = [\"a\", \"b\"]\nquery = \"SELECT 1\"\n"),
+                 "`dataset.files` must be one file"));
+  CHECK(contains(refusal("source = \"sqlite\"\nfiles = [\"a\"]\nquery = \" \"\n"),
+                 "`dataset.query` must be one SELECT"));
+  CHECK(contains(refusal("source = \"sqlite\"\nfiles = [\"a\"]\nquery = \"SELECT 1\"\n"
+                         "delimiter = \";\"\n"),
+                 "unknown key `dataset.delimiter`"));
+  CHECK(contains(refusal("source = \"idx\"\nfiles = [\"a\", \"b\"]\nlabels = [\"c\"]\n"),
+                 "`dataset.labels` must name as many"));
+  CHECK(contains(refusal("source = \"images\"\n"), "`dataset.files` is missing"));
+  CHECK(contains(refusal("source = \"images\"\nfolder = \"p\"\nunreadable = \"skip\"\n"),
+                 "`dataset.unreadable` must be `refuse` or `missing`"));
 }
 
 TEST_CASE("Dataset description: by default only the empty cell is missing, and nothing is a key") {
@@ -125,6 +213,38 @@ TEST_CASE("Dataset description: what is wrong is named with its place") {
     const std::string message(Message(parsed.status()));
     CAPTURE(message);
     CHECK(message.find("d.toml:") == 0);
+    CHECK(message.find(c.want) != std::string::npos);
+  }
+}
+
+TEST_CASE("Dataset description: a meaning that says nothing, or two things, is refused") {
+  struct Case {
+    std::string name;
+    const char* from;
+    const char* to;
+    const char* want;
+  };
+  const Case cases[] = {
+      {"scale 0", "scale = 38.67", "scale = 0", "d.toml:9:9: `column[0].scale` must not be 0"},
+      {"infinite", "scale = 38.67", "scale = inf", "`column[0].scale`"},
+      {"both", "offset = -0.5", "codes = { \"a\" = \"b\" }", "`column[0].codes` cannot stand"},
+      {"no codes", "{ \"M\" = \"1\", \"F\" = \"0\", \"weiblich, alt\" = \"0\" }", "{}",
+       "`column[1].codes` must be 1 to"},
+      {"empty cell", "\"M\" = \"1\"", "\"\" = \"1\"", "an empty cell is missing"},
+      {"no code of a job", "\"M\" = \"1\"", "\"M\" = \"=\"", "cannot be a code of a job"},
+      {"number as a code", "\"M\" = \"1\"", "\"M\" = 1", "must be a string"},
+      {"column of the table twice", "name = \"sex\"", "name = \"sex\"\nlocal = \"CHOL\"",
+       "`column[1].local` describes a column of the table twice"},
+      {"no name of a column", "local = \"CHOL\"", "local = \"\"",
+       "`column[0].local` is not the name"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const StatusOr<DatasetDescription> parsed =
+        ParseDatasetDescription(Replaced(kMeanings, c.from, c.to), "d.toml");
+    CHECK(parsed.status().code() == StatusCode::kInvalidArgument);
+    const std::string message(Message(parsed.status()));
+    CAPTURE(message);
     CHECK(message.find(c.want) != std::string::npos);
   }
 }

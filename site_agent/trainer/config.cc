@@ -130,8 +130,8 @@ std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
     rules.push_back({config.denials, PathAccess::kRead, true});
   }
   for (const contracts::DatasetDescription& description : descriptions) {
-    for (const std::string& file : description.files) {
-      rules.push_back({file, PathAccess::kRead, true});
+    for (const std::string& path : contracts::DataPaths(description)) {
+      rules.push_back({path, PathAccess::kRead, true});
     }
   }
   return rules;

@@ -1,4 +1,5 @@
-// Property: an accepted description has files, a version, and an empty cell among what is missing.
+// Property: an accepted description has something to read, a version, an empty cell among what is
+// missing, and one description for each column, of jobs and of the table.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       contracts::ParseDatasetDescription(text, "/data/d.toml");
   if (description.ok()) {
     DOMICILE_CHECK(!description->alias.IsNone() && !description->version.empty());
-    DOMICILE_CHECK(!description->files.empty());
+    DOMICILE_CHECK(!contracts::DataPaths(*description).empty());
+    for (const contracts::ColumnDescription& column : description->columns) {
+      DOMICILE_CHECK(description->FindColumn(column.name) == &column);
+      DOMICILE_CHECK(description->FindLocalColumn(column.Local()) == &column);
+      DOMICILE_CHECK(column.scale != 0);
+    }
     const std::vector<std::string>& missing = description->missing;
     DOMICILE_CHECK(std::find(missing.begin(), missing.end(), "") != missing.end());
   }
