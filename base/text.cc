@@ -134,6 +134,32 @@ std::string Join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+bool MatchesPattern(std::string_view pattern, std::string_view name) {
+  // After a mismatch only the last `*` needs another try: what earlier ones took cannot help.
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') {
+    ++p;
+  }
+  return p == pattern.size();
+}
+
 StatusOr<double> ParseDouble(std::string_view text) {
   ASSIGN_OR_RETURN(const double value, ParseNumber<double>(text, "a number"));
   if (!std::isfinite(value)) {

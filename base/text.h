@@ -30,6 +30,9 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 std::string_view StripWhitespace(std::string_view text);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 
+// Whether `name` is of the form of `pattern`, in which `*` stands for any characters, or none.
+bool MatchesPattern(std::string_view pattern, std::string_view name);
+
 // Decimal numbers, whatever the process locale. The whole text must be the number; no leading `+`,
 // no white space. `inf` and `nan` are refused. Errors: kInvalidArgument, kOutOfRange.
 StatusOr<double> ParseDouble(std::string_view text);

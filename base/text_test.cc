@@ -104,5 +104,15 @@ TEST_CASE("Numbers: the process locale does not matter") {
   std::setlocale(LC_ALL, kept.c_str());
 }
 
+TEST_CASE("MatchesPattern: a star stands for any characters") {
+  CHECK(MatchesPattern("encoder.layer.*.weight", "encoder.layer.3.output.weight"));
+  CHECK(MatchesPattern("*", ""));
+  CHECK(MatchesPattern("*a*b", "xaxbxb"));
+  CHECK(MatchesPattern("bias", "bias"));
+  CHECK_FALSE(MatchesPattern("*a*b", "xaxbx"));
+  CHECK_FALSE(MatchesPattern("bias", "norm.bias"));
+  CHECK_FALSE(MatchesPattern("", "x"));
+}
+
 }  // namespace
 }  // namespace domicile

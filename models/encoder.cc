@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "models/layers/activation.h"
 #include "models/layers/attention.h"
 #include "models/layers/dense.h"

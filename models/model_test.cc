@@ -426,15 +426,5 @@ TEST_CASE("Model: the products of a step are counted, less those that freezing s
   CHECK(encoder.StepFlops(7) == 2 * (2 * block + attention / 3) + 4 * 16 * 3);
 }
 
-TEST_CASE("MatchesPattern: a star stands for any characters") {
-  CHECK(MatchesPattern("encoder.layer.*.weight", "encoder.layer.3.output.weight"));
-  CHECK(MatchesPattern("*", ""));
-  CHECK(MatchesPattern("*a*b", "xaxbxb"));
-  CHECK(MatchesPattern("bias", "bias"));
-  CHECK_FALSE(MatchesPattern("*a*b", "xaxbx"));
-  CHECK_FALSE(MatchesPattern("bias", "norm.bias"));
-  CHECK_FALSE(MatchesPattern("", "x"));
-}
-
 }  // namespace
 }  // namespace domicile::models

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace domicile::models {
 
 std::size_t ParameterLayout::Add(ParameterView view) {
@@ -46,32 +48,6 @@ std::vector<ParameterRange> ParameterLayout::TrainedRanges() const {
     }
   }
   return ranges;
-}
-
-bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  // After a mismatch only the last `*` needs another try: what earlier ones took cannot help.
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') {
-    ++p;
-  }
-  return p == pattern.size();
 }
 
 }  // namespace domicile::models

@@ -58,6 +58,4 @@ class ParameterLayout {
   std::size_t num_parameters_ = 0;
 };
 
-bool MatchesPattern(std::string_view pattern, std::string_view name);
-
 }  // namespace domicile::models

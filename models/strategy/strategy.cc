@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "models/strategy/mirrored.h"
 #include "models/strategy/one_device.h"
 
