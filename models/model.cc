@@ -117,7 +117,14 @@ ConstMatrix Model::RunForward(Pass& pass, const BatchView& batch) {
   DOMICILE_CHECK(pass.parameters.size() == NumParameters());
   pass.tokens = batch.tokens;
   pass.num_examples = batch.NumExamples();
-  return layers_->Forward(*device_, pass, batch.inputs);
+  if (device_->memory().IsHost() || batch.inputs.data == nullptr) {
+    return layers_->Forward(*device_, pass, batch.inputs);
+  }
+  // Once, for the way forward and the way back.
+  inputs_.ResizeMatrix(batch.inputs.rows, batch.inputs.columns, device_->memory());
+  const std::size_t size = batch.inputs.rows * batch.inputs.columns;
+  Copy(device_->memory(), std::span(batch.inputs.data, size), inputs_.Values());
+  return layers_->Forward(*device_, pass, std::as_const(inputs_).AsMatrix());
 }
 
 ConstMatrix Model::Forward(std::span<const float> parameters, const BatchView& batch) {
@@ -146,7 +153,7 @@ double Model::LossAndGradient(std::span<const float> parameters, const BatchView
                               const StepPlace& place, std::span<float> gradient) {
   DOMICILE_CHECK(gradient.size() == NumParameters());
   if (slice.NumExamples() == 0) {
-    std::fill(gradient.begin(), gradient.end(), 0.0F);
+    device_->memory().Zero(gradient.data(), gradient.size_bytes());
     return 0;
   }
   Pass pass = {.parameters = parameters,
@@ -155,8 +162,8 @@ double Model::LossAndGradient(std::span<const float> parameters, const BatchView
                .first_example = place.first_example,
                .divisor = place.divisor};
   const ConstMatrix outputs = RunForward(pass, slice);
-  output_gradient_.ResizeMatrix(outputs.rows, outputs.columns);
-  const double loss = LossOfOutputs(outputs, slice, static_cast<float>(1.0 / place.divisor),
+  output_gradient_.ResizeMatrix(outputs.rows, outputs.columns, device_->memory());
+  const double loss = LossOfOutputs(outputs, slice, static_cast<float>(place.loss_scale / place.divisor),
                                     output_gradient_.AsMatrix());
   layers_->Backward(*device_, pass, output_gradient_.AsMatrix(), false, gradient);
   return loss;
@@ -176,7 +183,7 @@ void Model::AddL2(double l2, std::span<const float> parameters, std::span<float>
 
 void Model::UpdateStatistics(double divisor, std::span<const float> gradient,
                              std::span<float> parameters) {
-  layers_->UpdateStatistics(divisor, gradient, parameters);
+  layers_->UpdateStatistics(*device_, divisor, gradient, parameters);
 }
 
 }  // namespace domicile::models

@@ -53,9 +53,11 @@ struct StepPlace {
   double divisor = 1;               // the examples of the whole global batch
   std::uint64_t first_example = 0;  // of the slice in it
   std::uint64_t dropout_key = 0;    // of the step, the same on all replicas
+  double loss_scale = 1;            // the loss is multiplied by it before the way back
 };
 
-// Keeps the buffers of the largest batch seen. One thread at a time.
+// Keeps the buffers of the largest batch seen, in the device's memory. Parameters and gradients may
+// lie there (at best) or in host memory, batches lie in host memory. One thread at a time.
 class Model {
  public:
   // The spec must have passed CheckSpec; the device must outlive the model.
@@ -72,14 +74,15 @@ class Model {
   // Stops training the tensors that match a pattern; returns how many it stopped.
   std::size_t Freeze(std::span<const std::string> patterns);
 
-  // Outputs [examples, outputs], as in evaluation; valid until the next call. Labels are not read.
+  // Outputs [examples, outputs] in the device's memory, as in evaluation; valid until the next
+  // call. Labels are not read.
   ConstMatrix Forward(std::span<const float> parameters, const BatchView& batch);
 
   // The sum of the losses over the batch, without L2, as in evaluation.
   double Loss(std::span<const float> parameters, const BatchView& batch);
 
   // Returns the sum of the losses over the slice, and writes
-  //   (1 / divisor) * d(sum of losses) / d(parameters)
+  //   (loss_scale / divisor) * d(sum of losses) / d(parameters)
   // to the trained tensors of `gradient`; the gradients of slices add up to that of the mean.
   // Frozen tensors are left alone. A slice may be empty: its gradient is zero. The batch must have
   // passed CheckBatch.
@@ -103,6 +106,7 @@ class Model {
   ParameterLayout layout_;
   std::vector<ParameterRange> trained_;  // of layout_
   Tensor output_gradient_;
+  Tensor inputs_;  // of the batch, where the device does not compute in host memory
 };
 
 }  // namespace domicile::models

@@ -1,5 +1,6 @@
 #include "models/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -107,11 +108,31 @@ double ClipByGlobalNorm(double max_norm, std::span<const ParameterRange> ranges,
 }
 
 Optimizer::Optimizer(OptimizerSpec spec, std::vector<ParameterRange> ranges, Device& device)
-    : spec_(spec), ranges_(std::move(ranges)), device_(&device), first_({TotalSize(ranges_)}) {
+    : spec_(spec),
+      ranges_(std::move(ranges)),
+      device_(&device),
+      first_({TotalSize(ranges_)}, device.memory()) {
   DOMICILE_CHECK(CheckSpec(spec_).ok());
   if (spec_.kind != OptimizerKind::kSgd) {
-    second_ = Tensor({TotalSize(ranges_)});
+    second_ = Tensor({TotalSize(ranges_)}, device.memory());
   }
+}
+
+OptimizerState Optimizer::State() const {
+  const auto copy = [](const Tensor& tensor) {
+    return std::vector<float>(tensor.Values().begin(), tensor.Values().end());
+  };
+  return {.num_steps = num_steps_, .first = copy(first_), .second = copy(second_)};
+}
+
+Status Optimizer::Restore(const OptimizerState& state) {
+  if (state.first.size() != first_.NumElements() || state.second.size() != second_.NumElements()) {
+    return Invalid("the moments are not those of this optimizer and these trained tensors");
+  }
+  num_steps_ = state.num_steps;
+  std::copy(state.first.begin(), state.first.end(), first_.Values().begin());
+  std::copy(state.second.begin(), state.second.end(), second_.Values().begin());
+  return OkStatus();
 }
 
 void Optimizer::Step(std::span<const float> gradient, std::span<float> parameters,

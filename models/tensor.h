@@ -1,12 +1,13 @@
-// A float32 tensor in host memory, and views of matrices. Row-major, contiguous.
+// A float32 tensor, in host memory unless another is named, and views of matrices. Row-major,
+// contiguous.
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
+#include "models/memory.h"
 
 namespace domicile::models {
 
@@ -31,13 +32,13 @@ struct Matrix {
   Matrix Rows(std::size_t first, std::size_t count) const;
 };
 
-// Owns its storage, aligned to 64 bytes. A copy is deep. Rank 0 is a scalar: one element.
-// One thread at a time.
+// Owns its storage, aligned to 64 bytes. A copy is deep, in the same memory, which must outlive
+// both. Rank 0 is a scalar: one element. One thread at a time.
 class Tensor {
  public:
   Tensor() : Tensor(std::vector<std::size_t>{0}) {}
   // Zeros. The product of the shape must fit in memory: it is the caller's to check.
-  explicit Tensor(std::vector<std::size_t> shape);
+  explicit Tensor(std::vector<std::size_t> shape, Memory& memory = HostMemory());
 
   Tensor(const Tensor& other);
   Tensor& operator=(const Tensor& other);
@@ -46,27 +47,27 @@ class Tensor {
   ~Tensor() = default;
 
   const std::vector<std::size_t>& shape() const { return shape_; }
-  std::size_t NumElements() const { return num_elements_; }
-  std::span<float> Values() { return {values_.get(), num_elements_}; }
-  std::span<const float> Values() const { return {values_.get(), num_elements_}; }
+  std::size_t NumElements() const { return values_.size(); }
+  // To be read and written by the program where the memory is the host's.
+  std::span<float> Values() { return values_.Values(); }
+  std::span<const float> Values() const { return values_.Values(); }
+  Memory& memory() const { return values_.memory(); }
 
   // A view of a rank-2 tensor.
   Matrix AsMatrix();
   ConstMatrix AsMatrix() const;
 
-  // Makes room for `rows` rows of `columns`, keeping the storage when it is large enough; what the
-  // elements hold afterwards is unspecified.
-  void ResizeMatrix(std::size_t rows, std::size_t columns);
+  // Makes room for `rows` rows of `columns` in `memory` (without it: where the tensor lies),
+  // keeping the storage when it is there and large enough; what the elements hold afterwards is
+  // unspecified.
+  void ResizeMatrix(std::size_t rows, std::size_t columns, Memory& memory);
+  void ResizeMatrix(std::size_t rows, std::size_t columns) {
+    ResizeMatrix(rows, columns, memory());
+  }
 
  private:
-  struct Free {
-    void operator()(float* values) const;
-  };
-
   std::vector<std::size_t> shape_;
-  std::size_t num_elements_ = 0;
-  std::size_t capacity_ = 0;
-  std::unique_ptr<float, Free> values_;
+  Buffer<float> values_;
 };
 
 }  // namespace domicile::models

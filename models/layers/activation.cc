@@ -11,7 +11,7 @@ class ActivationLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& /*pass*/, ConstMatrix x) override {
     x_ = x;
-    y_.ResizeMatrix(x.rows, x.columns);
+    y_.ResizeMatrix(x.rows, x.columns, device.memory());
     device.Activate(activation_, x, y_.AsMatrix());
     return y_.AsMatrix();
   }

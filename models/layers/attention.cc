@@ -31,8 +31,8 @@ class AttentionLayer final : public Layer {
     k_ = spec_.key->Forward(device, pass, x);
     v_ = spec_.value->Forward(device, pass, x);
     const AttentionShape shape = ShapeOf(pass);
-    y_.ResizeMatrix(x.rows, q_.columns);
-    probabilities_.ResizeMatrix(x.rows * shape.heads, shape.length);
+    y_.ResizeMatrix(x.rows, q_.columns, device.memory());
+    probabilities_.ResizeMatrix(x.rows * shape.heads, shape.length, device.memory());
     device.Attention(shape, q_, k_, v_, pass.tokens.mask, MaskFor(pass), probabilities_.Values(),
                      y_.AsMatrix());
     return y_.AsMatrix();
@@ -41,7 +41,7 @@ class AttentionLayer final : public Layer {
   Matrix Backward(Device& device, const Pass& pass, Matrix dy, bool wants_dx,
                   std::span<float> gradient) override {
     for (Tensor* tensor : {&dq_, &dk_, &dv_}) {
-      tensor->ResizeMatrix(dy.rows, dy.columns);
+      tensor->ResizeMatrix(dy.rows, dy.columns, device.memory());
     }
     device.AttentionGradient(ShapeOf(pass), q_, k_, v_, std::as_const(probabilities_).Values(),
                              MaskFor(pass), dy, dq_.AsMatrix(), dk_.AsMatrix(), dv_.AsMatrix());
@@ -57,10 +57,10 @@ class AttentionLayer final : public Layer {
     return dx;
   }
 
-  void UpdateStatistics(double divisor, std::span<const float> gradient,
+  void UpdateStatistics(Device& device, double divisor, std::span<const float> gradient,
                         std::span<float> parameters) override {
     for (Layer* projection : Projections()) {
-      projection->UpdateStatistics(divisor, gradient, parameters);
+      projection->UpdateStatistics(device, divisor, gradient, parameters);
     }
   }
 

@@ -38,10 +38,10 @@ class BatchNormLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     x_ = x;
-    y_.ResizeMatrix(x.rows, x.columns);
-    const std::span<const float> mean = mean_.In(pass.parameters);
-    const std::span<const float> variance = variance_.In(pass.parameters);
-    centre_.assign(mean.begin(), mean.end());
+    y_.ResizeMatrix(x.rows, x.columns, device.memory());
+    const std::vector<float> mean = OnHost(device, mean_.In(pass.parameters));
+    const std::vector<float> variance = OnHost(device, variance_.In(pass.parameters));
+    centre_ = mean;
     inverse_.resize(spec_.channels);
     if (UsesBatch(pass)) {
       first_.resize(spec_.channels);
@@ -58,8 +58,8 @@ class BatchNormLayer final : public Layer {
       std::transform(variance.begin(), variance.end(), inverse_.begin(),
                      [this](float v) { return Inverse(static_cast<double>(v)); });
     }
-    const std::span<const float> scale = scale_.In(pass.parameters);
-    const std::span<const float> shift = shift_.In(pass.parameters);
+    const std::vector<float> scale = OnHost(device, scale_.In(pass.parameters));
+    const std::vector<float> shift = OnHost(device, shift_.In(pass.parameters));
     std::vector<float> factor(spec_.channels);
     std::vector<float> offset(spec_.channels);
     for (std::size_t c = 0; c < spec_.channels; ++c) {
@@ -77,18 +77,17 @@ class BatchNormLayer final : public Layer {
     std::vector<double> sum(channels);
     std::vector<double> product(channels);
     device.ChannelSums(dy, zero, x_, centre_, sum, product);
-    for (std::size_t c = 0; c < channels; ++c) {
-      if (scale_.IsTrained()) {
-        scale_.In(gradient)[c] = static_cast<float>(product[c] * static_cast<double>(inverse_[c]));
-      }
-      if (shift_.IsTrained()) {
-        shift_.In(gradient)[c] = static_cast<float>(sum[c]);
-      }
-      if (UsesBatch(pass)) {
-        const double whole = pass.divisor * static_cast<double>(spec_.positions);
-        mean_.In(gradient)[c] = static_cast<float>(first_[c] / whole);
-        variance_.In(gradient)[c] = static_cast<float>(second_[c] / whole);
-      }
+    if (scale_.IsTrained()) {
+      Put(device, scale_.In(gradient),
+          [&](std::size_t c) { return product[c] * static_cast<double>(inverse_[c]); });
+    }
+    if (shift_.IsTrained()) {
+      Put(device, shift_.In(gradient), [&](std::size_t c) { return sum[c]; });
+    }
+    if (UsesBatch(pass)) {
+      const double whole = pass.divisor * static_cast<double>(spec_.positions);
+      Put(device, mean_.In(gradient), [&](std::size_t c) { return first_[c] / whole; });
+      Put(device, variance_.In(gradient), [&](std::size_t c) { return second_[c] / whole; });
     }
     if (!wants_dx) {
       return {};
@@ -98,9 +97,10 @@ class BatchNormLayer final : public Layer {
     std::vector<float> b(channels, 0.0F);
     std::vector<float> d(channels, 0.0F);
     const double count = Count(dy.rows);
+    const std::vector<float> scale = OnHost(device, scale_.In(pass.parameters));
     for (std::size_t c = 0; c < channels; ++c) {
       const double inverse = static_cast<double>(inverse_[c]);
-      const double factor = static_cast<double>(scale_.In(pass.parameters)[c]) * inverse;
+      const double factor = static_cast<double>(scale[c]) * inverse;
       a[c] = static_cast<float>(factor);
       if (UsesBatch(pass)) {
         const double slope = factor * inverse * inverse * product[c] / count;
@@ -113,7 +113,7 @@ class BatchNormLayer final : public Layer {
     return dy;
   }
 
-  void UpdateStatistics(double divisor, std::span<const float> gradient,
+  void UpdateStatistics(Device& device, double divisor, std::span<const float> gradient,
                         std::span<float> parameters) override {
     if (spec_.mode != BatchNormMode::kBatch) {
       return;
@@ -121,19 +121,37 @@ class BatchNormLayer final : public Layer {
     const double count = divisor * static_cast<double>(spec_.positions);
     const double unbiased = count > 1 ? count / (count - 1) : 1;
     const double share = static_cast<double>(spec_.momentum);
-    for (std::size_t c = 0; c < spec_.channels; ++c) {
-      const double offset = static_cast<double>(mean_.In(gradient)[c]);
-      const double spread =
-          std::max(0.0, static_cast<double>(variance_.In(gradient)[c]) - offset * offset);
-      float& mean = mean_.In(parameters)[c];
-      float& variance = variance_.In(parameters)[c];
-      mean = static_cast<float>(static_cast<double>(mean) + share * offset);
-      variance = static_cast<float>((1 - share) * static_cast<double>(variance) +
-                                    share * spread * unbiased);
-    }
+    const std::vector<float> first = OnHost(device, mean_.In(gradient));
+    const std::vector<float> second = OnHost(device, variance_.In(gradient));
+    const std::vector<float> mean = OnHost(device, mean_.In(parameters));
+    const std::vector<float> variance = OnHost(device, variance_.In(parameters));
+    Put(device, mean_.In(parameters), [&](std::size_t c) {
+      return static_cast<double>(mean[c]) + share * static_cast<double>(first[c]);
+    });
+    Put(device, variance_.In(parameters), [&](std::size_t c) {
+      const double offset = static_cast<double>(first[c]);
+      const double spread = std::max(0.0, static_cast<double>(second[c]) - offset * offset);
+      return (1 - share) * static_cast<double>(variance[c]) + share * spread * unbiased;
+    });
   }
 
  private:
+  // The arithmetic between the device's sums is done here: a few numbers a channel.
+  static std::vector<float> OnHost(Device& device, std::span<const float> values) {
+    std::vector<float> copy(values.size());
+    Copy(device.memory(), values, std::span(copy));
+    return copy;
+  }
+  // place[c] = value(c)
+  template <typename Value>
+  static void Put(Device& device, std::span<float> place, const Value& value) {
+    std::vector<float> values(place.size());
+    for (std::size_t c = 0; c < values.size(); ++c) {
+      values[c] = static_cast<float>(value(c));
+    }
+    Copy(device.memory(), std::span<const float>(values), place);
+  }
+
   bool UsesBatch(const Pass& pass) const {
     return pass.training && spec_.mode == BatchNormMode::kBatch;
   }

@@ -33,7 +33,7 @@ class Conv2dLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     x_ = x;
-    y_.ResizeMatrix(x.rows, spec_.shape.outputs);
+    y_.ResizeMatrix(x.rows, spec_.shape.outputs, device.memory());
     device.Conv2d(spec_.shape, x, weight_.In(pass.parameters), bias_.In(pass.parameters),
                   spec_.activation, y_.AsMatrix());
     return y_.AsMatrix();
@@ -50,7 +50,8 @@ class Conv2dLayer final : public Layer {
     if (!wants_dx) {
       return {};
     }
-    dx_.ResizeMatrix(dy.rows, spec_.shape.channels * spec_.shape.height * spec_.shape.width);
+    dx_.ResizeMatrix(dy.rows, spec_.shape.channels * spec_.shape.height * spec_.shape.width,
+                     device.memory());
     device.Conv2dInputGradient(spec_.shape, dy, weight_.In(pass.parameters), dx_.AsMatrix());
     return dx_.AsMatrix();
   }

@@ -39,7 +39,7 @@ class DenseLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     x_ = x;
-    y_.ResizeMatrix(x.rows, spec_.outputs);
+    y_.ResizeMatrix(x.rows, spec_.outputs, device.memory());
     device.Dense(x, WeightIn(pass), bias_.In(pass.parameters), spec_.activation, y_.AsMatrix());
     return y_.AsMatrix();
   }
@@ -61,7 +61,7 @@ class DenseLayer final : public Layer {
     if (!wants_dx) {
       return {};
     }
-    dx_.ResizeMatrix(dy.rows, spec_.inputs);
+    dx_.ResizeMatrix(dy.rows, spec_.inputs, device.memory());
     device.DenseInputGradient(dy, WeightIn(pass), false, dx_.AsMatrix());
     return dx_.AsMatrix();
   }

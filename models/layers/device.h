@@ -4,13 +4,19 @@
 // Each operation is deterministic: one binary on one instruction set gives the same bits for any
 // number of threads. Buffers do not overlap unless stated; sizes that do not fit together are a bug
 // and abort. Gradients are overwritten unless stated. One thread at a time.
+//
+// An operand lies in the device's memory() or in the host's. Where the two differ, one in host
+// memory is copied for the call, there or back: right, but slow, so what is large and stays belongs
+// into memory(). Token ids, labels, masks and the sums of ChannelSums are host memory always.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/status.h"
 #include "models/layers/shapes.h"
+#include "models/memory.h"
 #include "models/tensor.h"
 
 namespace domicile::models {
@@ -18,6 +24,12 @@ namespace domicile::models {
 class Device {
  public:
   virtual ~Device() = default;
+
+  // Where its operands are best kept.
+  virtual Memory& memory() { return HostMemory(); }
+  // Errors: kUnavailable: the device has failed, or has no memory left; results since then are
+  // worthless, and every later call fails too. To be asked after each step.
+  virtual Status Check() { return OkStatus(); }
 
   // --- Dense layers
   // y[B, O] = x[B, I] w + bias[O], and then the activation (none of the GELUs, whose gradient needs

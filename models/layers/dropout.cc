@@ -12,7 +12,7 @@ class DropoutLayer final : public Layer {
     if (mask.rate == 0) {
       return x;
     }
-    y_.ResizeMatrix(x.rows, x.columns);
+    y_.ResizeMatrix(x.rows, x.columns, device.memory());
     device.Dropout(mask, x, y_.AsMatrix());
     return y_.AsMatrix();
   }

@@ -1,6 +1,5 @@
 #include "models/layers/embedding.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -41,7 +40,7 @@ class EmbeddingLayer final : public Layer {
       places_[i] = static_cast<std::uint32_t>(i % tokens.length);
     }
     all_zero_.assign(tokens.types.empty() ? tokens.ids.size() : 0, 0);
-    y_.ResizeMatrix(tokens.ids.size(), spec_.width);
+    y_.ResizeMatrix(tokens.ids.size(), spec_.width, device.memory());
     const auto gather = [&](const Parameter& parameter, std::size_t rows,
                             std::span<const std::uint32_t> ids, bool accumulate) {
       device.Gather({parameter.In(pass.parameters).data(), rows, spec_.width}, ids, accumulate,
@@ -61,7 +60,7 @@ class EmbeddingLayer final : public Layer {
         return;
       }
       const std::span<float> table = parameter.In(gradient);
-      std::fill(table.begin(), table.end(), 0.0F);
+      device.memory().Zero(table.data(), table.size_bytes());
       device.ScatterAdd(ids, dy, {table.data(), rows, spec_.width});
     };
     scatter(words_, spec_.vocabulary, pass.tokens.ids);

@@ -29,8 +29,8 @@ class GroupNormLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     x_ = x;
-    y_.ResizeMatrix(x.rows, x.columns);
-    statistics_.ResizeMatrix(x.rows, 2 * shape_.groups);
+    y_.ResizeMatrix(x.rows, x.columns, device.memory());
+    statistics_.ResizeMatrix(x.rows, 2 * shape_.groups, device.memory());
     device.GroupNorm(shape_, x, scale_.In(pass.parameters), shift_.In(pass.parameters),
                      y_.AsMatrix(), statistics_.Values());
     return y_.AsMatrix();

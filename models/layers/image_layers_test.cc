@@ -197,7 +197,7 @@ TEST_CASE("BatchNorm: output, gradients and running statistics agree with PyTorc
 
   CheckGolden(test.Forward(x).Values(), c.at("output"));
   const Tensor dx = test.Backward(x, GoldenTensor(c.at("cotangent"), {5, 3}));
-  test.layer->UpdateStatistics(5, test.gradient, test.parameters);
+  test.layer->UpdateStatistics(test.device(), 5, test.gradient, test.parameters);
 
   CheckGolden(dx.Values(), c.at("grads").at("x"));
   CheckGolden(test.GradientOf("norm.weight"), c.at("grads").at("gamma"));
@@ -219,7 +219,7 @@ TEST_CASE("BatchNorm: gradients are those of differences, by the batch and by st
     test.CheckGradients(Random(7, 4, 6), 8);
     if (mode == BatchNormMode::kFrozen) {
       const std::vector<float> before = test.parameters;
-      test.layer->UpdateStatistics(4, test.gradient, test.parameters);
+      test.layer->UpdateStatistics(test.device(), 4, test.gradient, test.parameters);
       CHECK(test.parameters == before);
     }
   }
@@ -242,7 +242,7 @@ TEST_CASE("BatchNorm: the statistics of slices add up to those of the whole batc
       std::transform(sum.begin(), sum.end(), test.gradient.begin(), sum.begin(), std::plus<>());
       first += count;
     }
-    test.layer->UpdateStatistics(10, sum, test.parameters);
+    test.layer->UpdateStatistics(test.device(), 10, sum, test.parameters);
     std::vector<float> out(test.Values("norm.running_mean").begin(),
                            test.Values("norm.running_mean").end());
     out.insert(out.end(), test.Values("norm.running_var").begin(),

@@ -16,8 +16,9 @@ TokenView TokenView::Rows(std::size_t first, std::size_t count) const {
 
 void Layer::Declare(ParameterLayout& /*layout*/) {}
 void Layer::Bind(const ParameterLayout& /*layout*/) {}
-void Layer::UpdateStatistics(double /*divisor*/, std::span<const float> /*gradient*/,
-                             std::span<float> /*parameters*/) {}
+void Layer::UpdateStatistics(Device& /*device*/, double /*divisor*/,
+                             std::span<const float> /*gradient*/, std::span<float> /*parameters*/) {
+}
 
 double Layer::StepFlops(bool /*wants_dx*/, std::size_t& /*rows*/) const { return 0; }
 

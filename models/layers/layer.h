@@ -62,7 +62,7 @@ class Layer {
 
   // After the training passes over a global batch of `divisor` examples, whose gradients have been
   // added up over slices and replicas: updates the statistics in `parameters`.
-  virtual void UpdateStatistics(double divisor, std::span<const float> gradient,
+  virtual void UpdateStatistics(Device& device, double divisor, std::span<const float> gradient,
                                 std::span<float> parameters);
 
   // Multiplications and additions of the matrix products of one example in one step, forward and

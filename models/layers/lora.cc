@@ -44,10 +44,10 @@ class LoraLayer final : public Layer {
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     x_ = x;
     const ConstMatrix base = base_->Forward(device, pass, x);
-    inner_.ResizeMatrix(x.rows, lora_.rank);
+    inner_.ResizeMatrix(x.rows, lora_.rank, device.memory());
     device.Dense(x, A(pass), {}, Activation::kNone, inner_.AsMatrix());
     device.Scale(scale_, inner_.Values());
-    y_.ResizeMatrix(x.rows, outputs_);
+    y_.ResizeMatrix(x.rows, outputs_, device.memory());
     device.Dense(inner_.AsMatrix(), B(pass), {}, Activation::kNone, y_.AsMatrix());
     device.Add(Flat(base), y_.Values(), y_.Values());
     return y_.AsMatrix();
@@ -60,7 +60,7 @@ class LoraLayer final : public Layer {
                                  {b_.In(gradient).data(), outputs_, lora_.rank});
     }
     if (a_.IsTrained() || wants_dx) {
-      dinner_.ResizeMatrix(dy.rows, lora_.rank);
+      dinner_.ResizeMatrix(dy.rows, lora_.rank, device.memory());
       device.DenseInputGradient(dy, B(pass), false, dinner_.AsMatrix());
       device.Scale(scale_, dinner_.Values());
     }

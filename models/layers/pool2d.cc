@@ -1,5 +1,7 @@
 #include "models/layers/pool2d.h"
 
+#include <utility>
+
 #include "base/status.h"
 
 namespace domicile::models {
@@ -10,12 +12,12 @@ class Pool2dLayer final : public Layer {
   Pool2dLayer(PoolKind kind, const PoolShape& shape) : kind_(kind), shape_(shape) {}
 
   ConstMatrix Forward(Device& device, const Pass& /*pass*/, ConstMatrix x) override {
-    y_.ResizeMatrix(x.rows, shape_.outputs);
+    y_.ResizeMatrix(x.rows, shape_.outputs, device.memory());
     if (kind_ == PoolKind::kAverage) {
       device.AveragePool(shape_, x, y_.AsMatrix());
     } else {
-      chosen_.resize(x.rows * shape_.outputs);
-      device.MaxPool(shape_, x, y_.AsMatrix(), chosen_);
+      chosen_.Resize(x.rows * shape_.outputs, device.memory());
+      device.MaxPool(shape_, x, y_.AsMatrix(), chosen_.Values());
     }
     return y_.AsMatrix();
   }
@@ -25,11 +27,11 @@ class Pool2dLayer final : public Layer {
     if (!wants_dx) {
       return {};
     }
-    dx_.ResizeMatrix(dy.rows, shape_.channels * shape_.height * shape_.width);
+    dx_.ResizeMatrix(dy.rows, shape_.channels * shape_.height * shape_.width, device.memory());
     if (kind_ == PoolKind::kAverage) {
       device.AveragePoolGradient(shape_, dy, dx_.AsMatrix());
     } else {
-      device.MaxPoolGradient(shape_, chosen_, dy, dx_.AsMatrix());
+      device.MaxPoolGradient(shape_, std::as_const(chosen_).Values(), dy, dx_.AsMatrix());
     }
     return dx_.AsMatrix();
   }
@@ -37,7 +39,7 @@ class Pool2dLayer final : public Layer {
  private:
   PoolKind kind_;
   PoolShape shape_;
-  std::vector<std::uint32_t> chosen_;
+  Buffer<std::uint32_t> chosen_;
   Tensor y_;
   Tensor dx_;
 };

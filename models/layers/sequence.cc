@@ -44,10 +44,10 @@ class Sequence final : public Layer {
     return dy;
   }
 
-  void UpdateStatistics(double divisor, std::span<const float> gradient,
+  void UpdateStatistics(Device& device, double divisor, std::span<const float> gradient,
                         std::span<float> parameters) override {
     for (const auto& layer : layers_) {
-      layer->UpdateStatistics(divisor, gradient, parameters);
+      layer->UpdateStatistics(device, divisor, gradient, parameters);
     }
   }
 
@@ -83,7 +83,7 @@ class Residual final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     const ConstMatrix inner = inner_->Forward(device, pass, x);
-    y_.ResizeMatrix(x.rows, x.columns);
+    y_.ResizeMatrix(x.rows, x.columns, device.memory());
     device.Add(Flat(x), Flat(inner), y_.Values());
     return y_.AsMatrix();
   }
@@ -94,16 +94,16 @@ class Residual final : public Layer {
       return inner_->Backward(device, pass, dy, false, gradient);
     }
     // A copy: the inner layers may write over what they are given.
-    dx_.ResizeMatrix(dy.rows, dy.columns);
-    std::copy_n(dy.data, dy.rows * dy.columns, dx_.Values().begin());
+    dx_.ResizeMatrix(dy.rows, dy.columns, device.memory());
+    Copy(device.memory(), Flat(ConstMatrix(dy)), dx_.Values());
     const Matrix inner = inner_->Backward(device, pass, dy, true, gradient);
     device.Add(dx_.Values(), Flat(inner), dx_.Values());
     return dx_.AsMatrix();
   }
 
-  void UpdateStatistics(double divisor, std::span<const float> gradient,
+  void UpdateStatistics(Device& device, double divisor, std::span<const float> gradient,
                         std::span<float> parameters) override {
-    inner_->UpdateStatistics(divisor, gradient, parameters);
+    inner_->UpdateStatistics(device, divisor, gradient, parameters);
   }
 
   double StepFlops(bool wants_dx, std::size_t& rows) const override {

@@ -25,9 +25,9 @@ double Largest(std::span<const float> values) {
   return largest;
 }
 
-Tensor Copy(ConstMatrix m) {
+Tensor OnHost(Device& device, ConstMatrix m) {
   Tensor tensor({m.rows, m.columns});
-  std::copy_n(m.data, m.rows * m.columns, tensor.Values().begin());
+  Copy(device.memory(), std::span(m.data, m.rows * m.columns), tensor.Values());
   return tensor;
 }
 
@@ -84,8 +84,9 @@ std::vector<float> TestNumbers(std::uint64_t seed, std::size_t size, double scal
   return values;
 }
 
-LayerUnderTest::LayerUnderTest(std::unique_ptr<Layer> under_test)
-    : layer(std::move(under_test)), device_(MakeCpuDevice(2)) {
+LayerUnderTest::LayerUnderTest(std::unique_ptr<Layer> under_test, std::unique_ptr<Device> device)
+    : layer(std::move(under_test)),
+      device_(device == nullptr ? MakeCpuDevice(2) : std::move(device)) {
   layer->Declare(layout);
   parameters.resize(layout.NumParameters());
   gradient.resize(layout.NumParameters());
@@ -123,7 +124,7 @@ void LayerUnderTest::Randomise(std::uint64_t seed) {
 
 Tensor LayerUnderTest::Forward(const Tensor& x) {
   pass.parameters = parameters;
-  return Copy(layer->Forward(*device_, pass, View(x)));
+  return OnHost(*device_, layer->Forward(*device_, pass, View(x)));
 }
 
 Tensor LayerUnderTest::Backward(const Tensor& x, const Tensor& dy, bool wants_dx) {
@@ -131,7 +132,7 @@ Tensor LayerUnderTest::Backward(const Tensor& x, const Tensor& dy, bool wants_dx
   std::fill(gradient.begin(), gradient.end(), 0.0F);
   layer->Forward(*device_, pass, View(x));
   Tensor scratch = dy;  // the layer may write over it
-  return Copy(layer->Backward(*device_, pass, scratch.AsMatrix(), wants_dx, gradient));
+  return OnHost(*device_, layer->Backward(*device_, pass, scratch.AsMatrix(), wants_dx, gradient));
 }
 
 double LayerUnderTest::Project(const Tensor& x, std::span<const float> cotangent) {

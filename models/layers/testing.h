@@ -28,10 +28,13 @@ void CheckGolden(std::span<const float> got, const Golden& array);
 // Uniform numbers in [-scale, scale] with four digits.
 std::vector<float> TestNumbers(std::uint64_t seed, std::size_t size, double scale);
 
-// A layer with a vector of parameters, run on a CPU device.
+// A layer with a vector of parameters in host memory.
 class LayerUnderTest {
  public:
-  explicit LayerUnderTest(std::unique_ptr<Layer> layer);
+  // On a CPU device of two threads unless another is given.
+  explicit LayerUnderTest(std::unique_ptr<Layer> layer, std::unique_ptr<Device> device = nullptr);
+
+  Device& device() { return *device_; }
 
   // The tensor of that name inside the parameters or the gradient of the last Backward.
   std::span<float> Values(const std::string& name);

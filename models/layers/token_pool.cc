@@ -1,7 +1,5 @@
 #include "models/layers/token_pool.h"
 
-#include <algorithm>
-
 namespace domicile::models {
 namespace {
 
@@ -11,7 +9,7 @@ class TokenPoolLayer final : public Layer {
 
   ConstMatrix Forward(Device& device, const Pass& pass, ConstMatrix x) override {
     const std::size_t sequences = pass.tokens.NumSequences();
-    y_.ResizeMatrix(sequences, x.columns);
+    y_.ResizeMatrix(sequences, x.columns, device.memory());
     if (kind_ == TokenPoolKind::kMean) {
       device.MeanOfTokens(x, pass.tokens.length, pass.tokens.mask, y_.AsMatrix());
       return y_.AsMatrix();
@@ -29,11 +27,11 @@ class TokenPoolLayer final : public Layer {
     if (!wants_dx) {
       return {};
     }
-    dx_.ResizeMatrix(dy.rows * pass.tokens.length, dy.columns);
+    dx_.ResizeMatrix(dy.rows * pass.tokens.length, dy.columns, device.memory());
     if (kind_ == TokenPoolKind::kMean) {
       device.MeanOfTokensGradient(dy, pass.tokens.length, pass.tokens.mask, dx_.AsMatrix());
     } else {
-      std::fill(dx_.Values().begin(), dx_.Values().end(), 0.0F);
+      device.memory().Zero(dx_.Values().data(), dx_.Values().size_bytes());
       device.ScatterAdd(firsts_, dy, dx_.AsMatrix());
     }
     return dx_.AsMatrix();

@@ -16,12 +16,15 @@ class OneDevice final : public Strategy {
     const std::size_t examples = batch.NumExamples();
     const double loss = replica_.ComputeGradient(batch, 0, examples);
     replica_.Apply(examples);
+    RETURN_IF_ERROR(replica_.Check());
     return loss;
   }
 
   StatusOr<double> Loss(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
-    return replica_.Loss(batch);
+    const double loss = replica_.Loss(batch);
+    RETURN_IF_ERROR(replica_.Check());
+    return loss;
   }
 
   std::span<const float> Parameters() const override { return replica_.Parameters(); }

@@ -24,9 +24,18 @@ Replica::Replica(const TrainingSpec& training, std::unique_ptr<Device> device,
       device_(std::move(device)),
       model_(FrozenModel(training, *device_)),
       optimizer_(training.optimizer, Copy(model_.TrainedRanges()), *device_),
-      parameters_({initial.size()}),
-      gradient_({initial.size()}) {
-  std::copy(initial.begin(), initial.end(), parameters_.Values().begin());
+      parameters_({initial.size()}, device_->memory()),
+      gradient_({initial.size()}, device_->memory()) {
+  models::Copy(device_->memory(), initial, parameters_.Values());
+}
+
+std::span<const float> Replica::Parameters() const {
+  if (parameters_.memory().IsHost()) {
+    return parameters_.Values();
+  }
+  on_host_.ResizeMatrix(1, parameters_.NumElements());
+  models::Copy(parameters_.memory(), parameters_.Values(), on_host_.Values());
+  return on_host_.Values();
 }
 
 double Replica::ComputeGradient(const BatchView& slice, std::uint64_t first_example,
@@ -42,7 +51,7 @@ double Replica::ComputeGradient(const BatchView& slice, std::uint64_t first_exam
   double loss =
       model_.LossAndGradient(parameters_.Values(), slice.Rows(0, micro), place, gradient_.Values());
   if (micro_gradient_.NumElements() == 0) {
-    micro_gradient_ = Tensor({gradient_.NumElements()});
+    micro_gradient_ = Tensor({gradient_.NumElements()}, device_->memory());
   }
   for (std::size_t first = micro; first < examples; first += micro) {
     place.first_example = first_example + first;

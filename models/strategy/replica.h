@@ -18,8 +18,13 @@ class Replica {
   Replica(const TrainingSpec& training, std::unique_ptr<Device> device,
           std::span<const float> initial);
 
-  std::span<const float> Parameters() const { return parameters_.Values(); }
+  // In host memory; valid until the next step or call.
+  std::span<const float> Parameters() const;
+  // In the memory of the device.
   std::span<float> Gradient() { return gradient_.Values(); }
+
+  // Errors: kUnavailable: the device has failed.
+  Status Check() { return device_->Check(); }
 
   double Loss(const BatchView& slice) { return model_.Loss(parameters_.Values(), slice); }
 
@@ -41,7 +46,8 @@ class Replica {
   std::uint64_t step_ = 0;
   Tensor parameters_;
   Tensor gradient_;
-  Tensor micro_gradient_;  // of one micro batch, where there are several
+  Tensor micro_gradient_;   // of one micro batch, where there are several
+  mutable Tensor on_host_;  // the parameters, where the device keeps them elsewhere
 };
 
 }  // namespace domicile::models
