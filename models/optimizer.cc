@@ -1,6 +1,5 @@
 #include "models/optimizer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -120,7 +119,9 @@ Optimizer::Optimizer(OptimizerSpec spec, std::vector<ParameterRange> ranges, Dev
 
 OptimizerState Optimizer::State() const {
   const auto copy = [](const Tensor& tensor) {
-    return std::vector<float>(tensor.Values().begin(), tensor.Values().end());
+    std::vector<float> values(tensor.NumElements());
+    Copy(tensor.memory(), tensor.Values(), std::span(values));
+    return values;
   };
   return {.num_steps = num_steps_, .first = copy(first_), .second = copy(second_)};
 }
@@ -130,8 +131,8 @@ Status Optimizer::Restore(const OptimizerState& state) {
     return Invalid("the moments are not those of this optimizer and these trained tensors");
   }
   num_steps_ = state.num_steps;
-  std::copy(state.first.begin(), state.first.end(), first_.Values().begin());
-  std::copy(state.second.begin(), state.second.end(), second_.Values().begin());
+  Copy(first_.memory(), std::span(state.first), first_.Values());
+  Copy(second_.memory(), std::span(state.second), second_.Values());
   return OkStatus();
 }
 

@@ -63,6 +63,15 @@ double ScaledRate(double base_rate, std::size_t base_batch, std::size_t batch);
 double ClipByGlobalNorm(double max_norm, std::span<const ParameterRange> ranges,
                         std::span<float> gradient, Device& device);
 
+// What an optimizer remembers: the moments of its ranges, one after another.
+struct OptimizerState {
+  std::uint64_t num_steps = 0;
+  std::vector<float> first{};   // momentum, or Adam's first moment
+  std::vector<float> second{};  // Adam's second moment; empty for SGD
+
+  friend bool operator==(const OptimizerState&, const OptimizerState&) = default;
+};
+
 // Holds the state between steps. Borrows the device. One thread at a time.
 class Optimizer {
  public:
@@ -71,6 +80,13 @@ class Optimizer {
 
   // One step along -gradient, at that share of the learning rate.
   void Step(std::span<const float> gradient, std::span<float> parameters, double rate_share = 1);
+
+  // How many steps it has made.
+  std::uint64_t NumSteps() const { return num_steps_; }
+  OptimizerState State() const;
+  // Goes on where the optimizer that gave the state stood. Errors, nothing changed:
+  // kInvalidArgument: moments of another size or kind of optimizer.
+  Status Restore(const OptimizerState& state);
 
  private:
   OptimizerSpec spec_;
