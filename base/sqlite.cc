@@ -1,5 +1,6 @@
 #include "base/sqlite.h"
 
+#include <filesystem>
 #include <utility>
 
 #include <sqlite3.h>
@@ -37,6 +38,31 @@ StatusCode CodeOf(int result) {
 Status SqliteError(sqlite3* db, int result, const std::string& file) {
   return Error(CodeOf(result), "database `" + file + "`: " +
                                    (db == nullptr ? sqlite3_errstr(result) : sqlite3_errmsg(db)));
+}
+
+// The name by which SQLite takes a file as one that nobody changes.
+std::string FrozenName(const std::string& path) {
+  std::string name = "file:";
+  for (const char c : path) {
+    const bool is_special = c == '%' || c == '?' || c == '#';
+    name += is_special ? "%" + PrintHex(AsBytes(std::string_view(&c, 1))) : std::string(1, c);
+  }
+  return name + "?immutable=1";
+}
+
+// With `immutable`, SQLite does not look at what it would find there.
+Status CheckNothingBeside(const std::string& path) {
+  for (const std::string_view suffix : {"-wal", "-journal"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path + std::string(suffix), error);
+    if (!error && size > 0) {
+      return Error(StatusCode::kFailedPrecondition,
+                   "database `" + path + "`: changes lie in the file with `" + std::string(suffix) +
+                       "` at its end; close the program that writes to it, or copy the database "
+                       "with `VACUUM INTO`");
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -123,6 +149,30 @@ bool Statement::IsNull(int column) const {
   return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
+int Statement::NumColumns() const { return sqlite3_column_count(statement_); }
+
+std::string Statement::ColumnName(int column) const {
+  const char* const name = sqlite3_column_name(statement_, column);
+  return name == nullptr ? std::string() : std::string(name);
+}
+
+Statement::Type Statement::TypeOf(int column) const {
+  switch (sqlite3_column_type(statement_, column)) {
+    case SQLITE_INTEGER:
+      return Type::kInteger;
+    case SQLITE_FLOAT:
+      return Type::kReal;
+    case SQLITE_TEXT:
+      return Type::kText;
+    case SQLITE_BLOB:
+      return Type::kBlob;
+    default:
+      return Type::kNull;
+  }
+}
+
+double Statement::Double(int column) const { return sqlite3_column_double(statement_, column); }
+
 Database::Database(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
 
 Database::Database(Database&& other) noexcept
@@ -152,9 +202,14 @@ StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
     case Mode::kCreate:
       flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
       break;
+    case Mode::kFrozen:
+      RETURN_IF_ERROR(CheckNothingBeside(path));
+      flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+      break;
   }
   sqlite3* handle = nullptr;
-  const int opened = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  const std::string name = mode == Mode::kFrozen ? FrozenName(path) : path;
+  const int opened = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
   Database db(handle, path);
   if (opened != SQLITE_OK) {
     return SqliteError(handle, opened, path);
@@ -162,7 +217,9 @@ StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
   sqlite3_busy_timeout(handle, 5000);
   // The first read shows whether the file is a database at all.
   RETURN_IF_ERROR(db.Execute("PRAGMA schema_version; PRAGMA foreign_keys = ON"));
-  if (mode != Mode::kReadOnly) {
+  if (mode == Mode::kFrozen) {
+    RETURN_IF_ERROR(db.Execute("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"));
+  } else if (mode != Mode::kReadOnly) {
     RETURN_IF_ERROR(db.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
   }
   return db;
@@ -182,6 +239,32 @@ StatusOr<Statement> Database::Prepare(std::string_view sql) {
     return SqliteError(db_, result, path_);
   }
   return Statement(statement, path_);
+}
+
+StatusOr<Statement> Database::PrepareQuery(std::string_view sql) {
+  const std::string text(sql);
+  sqlite3_stmt* handle = nullptr;
+  const char* rest = nullptr;
+  const int result = sqlite3_prepare_v2(db_, text.c_str(), -1, &handle, &rest);
+  Statement statement(handle, path_);
+  const auto refuse = [this](std::string_view what) {
+    return Error(StatusCode::kInvalidArgument,
+                 "database `" + path_ + "`: the query " + std::string(what));
+  };
+  if (result != SQLITE_OK) {
+    return refuse(std::string("is not understood: ") + sqlite3_errmsg(db_));
+  }
+  if (handle == nullptr || sqlite3_column_count(handle) == 0 ||
+      sqlite3_stmt_readonly(handle) == 0) {
+    return refuse("must be one SELECT");
+  }
+  // What follows may be a comment: then preparing it gives no statement.
+  sqlite3_stmt* second = nullptr;
+  const int more = sqlite3_prepare_v2(db_, rest, -1, &second, nullptr);
+  const Statement owned(second, path_);
+  return more == SQLITE_OK && second == nullptr
+             ? StatusOr<Statement>(std::move(statement))
+             : refuse("must be one SELECT, with nothing after it");
 }
 
 std::int64_t Database::Changes() const { return sqlite3_changes64(db_); }

@@ -49,6 +49,13 @@ class Statement {
   Bytes Blob(int column) const;
   bool IsNull(int column) const;
 
+  // What a query gives: its columns, and the type of a value of the row that is there to read.
+  enum class Type : unsigned char { kNull, kInteger, kReal, kText, kBlob };
+  int NumColumns() const;
+  std::string ColumnName(int column) const;
+  Type TypeOf(int column) const;
+  double Double(int column) const;
+
  private:
   friend class Database;
   Statement(sqlite3_stmt* statement, std::string file);
@@ -59,10 +66,13 @@ class Statement {
 // One connection. One thread at a time: guard it with a Mutex where threads share it.
 class Database {
  public:
-  enum class Mode : unsigned char { kReadOnly, kReadWrite, kCreate };
+  // kFrozen: read-only, of a file that nobody changes. It takes no lock and makes no file, also
+  // where the folder cannot be written to.
+  enum class Mode : unsigned char { kReadOnly, kReadWrite, kCreate, kFrozen };
 
   // `:memory:` opens a database in memory. Refuses a file that is not a database.
-  // Errors: kNotFound, kPermissionDenied, kDataLoss (not a database, or damaged), kUnavailable.
+  // Errors: kNotFound, kPermissionDenied, kDataLoss (not a database, or damaged), kUnavailable;
+  // kFailedPrecondition for kFrozen where changes lie beside the file and not in it.
   static StatusOr<Database> Open(const std::string& path, Mode mode);
 
   Database(Database&& other) noexcept;
@@ -72,6 +82,10 @@ class Database {
   // One or more statements without parameters or rows.
   Status Execute(std::string_view sql);
   StatusOr<Statement> Prepare(std::string_view sql);
+
+  // A query that somebody else wrote: one statement, which only reads and gives rows. Errors:
+  // kInvalidArgument.
+  StatusOr<Statement> PrepareQuery(std::string_view sql);
 
   // Makes the tables of a new database, or checks that an old one is ours: `application_id` names
   // the kind of file, `version` the layout. Steps: migrations[i] brings version i to i + 1, each in

@@ -246,5 +246,63 @@ TEST_CASE("Database: a statement may outlive its connection") {
   CHECK((*kept)->Int(0) == 0);
 }
 
+TEST_CASE("PrepareQuery: one statement that reads, and nothing else") {
+  Database db = OpenNew(":memory:");
+  const auto refusal = [&db](std::string_view sql) {
+    return std::string(Message(db.PrepareQuery(sql).status()));
+  };
+  CHECK(db.PrepareQuery("SELECT 1").ok());
+  CHECK(db.PrepareQuery("WITH a AS (SELECT 1 AS x) SELECT x FROM a; -- that is all").ok());
+  CHECK(refusal("INSERT INTO t DEFAULT VALUES RETURNING 1").find("must be one SELECT") !=
+        std::string::npos);
+  CHECK(refusal("DELETE FROM t").find("must be one SELECT") != std::string::npos);
+  CHECK(refusal("SELECT 1; SELECT 2").find("nothing after it") != std::string::npos);
+  CHECK(refusal("SELECT 1; nonsense").find("nothing after it") != std::string::npos);
+  CHECK(refusal("SELEKT 1").find("is not understood") != std::string::npos);
+  CHECK(refusal(" ").find("must be one SELECT") != std::string::npos);
+}
+
+TEST_CASE("Statement: a query's columns have names, and each value its type") {
+  Database db = OpenNew(":memory:");
+  StatusOr<Statement> query =
+      db.PrepareQuery("SELECT 7 AS a, 0.5 AS b, 'x' AS \"c d\", x'00ff' AS e, NULL AS f");
+  REQUIRE(query.ok());
+  REQUIRE(query->Step().value());
+
+  REQUIRE(query->NumColumns() == 5);
+  CHECK(query->ColumnName(2) == "c d");
+  using Type = Statement::Type;
+  const Type types[] = {Type::kInteger, Type::kReal, Type::kText, Type::kBlob, Type::kNull};
+  for (int column = 0; column < 5; ++column) {
+    CHECK(query->TypeOf(column) == types[column]);
+  }
+  CHECK(query->Double(1) == 0.5);
+}
+
+TEST_CASE("Database: a frozen file is read as it is, without a lock or a file beside it") {
+  const ScratchFile file;
+  const std::string odd = file.path() + " 100%?#.db";
+  {
+    Database db = OpenNew(file.path());
+    REQUIRE(db.Execute("VACUUM INTO '" + odd + "'").ok());
+  }
+  StatusOr<Database> frozen = Database::Open(odd, Database::Mode::kFrozen);
+  REQUIRE(frozen.ok());
+  CHECK(CountRows(*frozen) == 0);
+  CHECK(frozen->Execute("DELETE FROM t").code() == StatusCode::kPermissionDenied);
+  CHECK_FALSE(std::filesystem::exists(odd + "-shm"));
+
+  // Changes that are in the log of a writer only would be missing without a word.
+  {
+    Database writer = OpenNew(file.path());
+    REQUIRE(writer.Execute("INSERT INTO t (name) VALUES ('late')").ok());
+    const StatusOr<Database> early = Database::Open(file.path(), Database::Mode::kFrozen);
+    CHECK(early.status().code() == StatusCode::kFailedPrecondition);
+    CHECK(Message(early.status()).find("-wal") != std::string_view::npos);
+  }
+  CHECK(Database::Open(file.path(), Database::Mode::kFrozen).ok());
+  std::filesystem::remove(odd);
+}
+
 }  // namespace
 }  // namespace domicile
