@@ -19,8 +19,11 @@
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/sandbox/output_file.h"
 #include "site_agent/trainer/config.h"
+#include "site_agent/trainer/foreign.h"
 #include "site_agent/trainer/frame_socket.h"
 #include "site_agent/trainer/local.h"
+#include "site_agent/trainer/program.h"
+#include "site_agent/trainer/program_launcher.h"
 #include "site_agent/trainer/server.h"
 #include "site_agent/trainer/service.h"
 
@@ -43,7 +46,27 @@ struct Prepared {
   FileHandle listener;
   FileHandle output;  // what standard output was
   TrainerStart start;
+  std::unique_ptr<ForeignTrainer> foreign;  // null: no `[program]`
 };
+
+// While this process may still start another, and has no data.
+Status PrepareForeign(Prepared& prepared) {
+  const TrainerConfig& config = prepared.config;
+  const ProgramFolder folder(config.state);
+  ASSIGN_OR_RETURN(
+      PreparedProgram program,
+      PrepareProgram(*config.program, folder, prepared.start.trainer, prepared.descriptions));
+  ASSIGN_OR_RETURN(ProgramLauncher launcher,
+                   ProgramLauncher::Start(program.spec, std::move(program.executable)));
+  prepared.start.trainer = program.digest;
+  std::vector<DatasetAlias> datasets;
+  for (const contracts::DatasetDescription& description : prepared.descriptions) {
+    datasets.push_back(description.alias);
+  }
+  prepared.foreign = std::make_unique<ForeignTrainer>(folder, std::move(launcher),
+                                                      std::move(datasets), config.model_bytes);
+  return OkStatus();
+}
 
 StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
                                   std::vector<contracts::DatasetDescription> descriptions) {
@@ -54,6 +77,9 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   RETURN_IF_ERROR(CreateFolders(read.state));
   ASSIGN_OR_RETURN(const crypto::FileDigest program, crypto::FileSha256("/proc/self/exe"));
   prepared.start.trainer = program.digest;
+  if (read.program) {
+    RETURN_IF_ERROR(PrepareForeign(prepared));
+  }
   ASSIGN_OR_RETURN(prepared.listener, ListenUnix(read.socket, read.socket_mode));
   if (read.output) {
     ASSIGN_OR_RETURN(prepared.output, RedirectOutput(*read.output, read.output_bytes));
@@ -111,8 +137,9 @@ int RunService(const std::string& config_file) {
   StartLog("trainer");
   SystemClock clock;
   SystemRandom random;
-  StatusOr<std::unique_ptr<TrainerService>> service = TrainerService::Open(
-      prepared->config, prepared->descriptions, prepared->start, clock, random);
+  StatusOr<std::unique_ptr<TrainerService>> service =
+      TrainerService::Open(prepared->config, prepared->descriptions, prepared->start, clock, random,
+                           std::move(prepared->foreign));
   if (!service.ok()) {
     if (prepared->config.output) {
       dprintf(prepared->output.descriptor(), "failed: see `%s`\n",

@@ -15,8 +15,8 @@ namespace domicile::site_agent::internal {
 namespace {
 
 // Other processes' memory and descriptors; mounts and namespaces; kernel interfaces with a history
-// of escapes that nothing here uses; files by handle, which name no path; starting programs.
-constexpr std::array<const char*, 43> kEveryProcess = {"ptrace",
+// of escapes that nothing here uses; files by handle, which name no path.
+constexpr std::array<const char*, 41> kEveryProcess = {"ptrace",
                                                        "process_vm_readv",
                                                        "process_vm_writev",
                                                        "process_madvise",
@@ -56,9 +56,10 @@ constexpr std::array<const char*, 43> kEveryProcess = {"ptrace",
                                                        "acct",
                                                        "swapon",
                                                        "swapoff",
-                                                       "reboot",
-                                                       "execve",
-                                                       "execveat"};
+                                                       "reboot"};
+
+// Starting programs: all that runs here is running.
+constexpr std::array<const char*, 2> kProgramStart = {"execve", "execveat"};
 
 // New sockets, and messages that can carry a descriptor: an open data file handed to the agent
 // would pass Landlock, which looks at opening only.
@@ -121,7 +122,12 @@ Status FilterCalls(CallFilter filter) {
     RETURN_IF_ERROR(Refuse(context.get(), name));
   }
   RETURN_IF_ERROR(RefuseNamespaces(context.get()));
-  if (filter == CallFilter::kTrainer) {
+  if (filter != CallFilter::kLauncher) {
+    for (const char* name : kProgramStart) {
+      RETURN_IF_ERROR(Refuse(context.get(), name));
+    }
+  }
+  if (filter != CallFilter::kAgent) {
     for (const char* name : kTrainerOnly) {
       RETURN_IF_ERROR(Refuse(context.get(), name));
     }
@@ -135,6 +141,25 @@ Status FilterCalls(CallFilter filter) {
   }
   result = seccomp_load(context.get());
   return result == 0 ? OkStatus() : FilterError(result, "seccomp_load");
+}
+
+// Another filter on top of the one that stands: of two, the stricter answer counts.
+Status RefuseProcesses() {
+  const Filter context(seccomp_init(SCMP_ACT_ALLOW));
+  if (context == nullptr) {
+    return FilterError(-ENOMEM, "seccomp_init");
+  }
+  for (const char* name : {"fork", "vfork"}) {
+    RETURN_IF_ERROR(Refuse(context.get(), name));
+  }
+  // A thread is what shares its thread group; clone3 is refused by the filter below this one.
+  const int result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                                      SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+  if (result != 0) {
+    return FilterError(result, "clone");
+  }
+  const int loaded = seccomp_load(context.get());
+  return loaded == 0 ? OkStatus() : FilterError(loaded, "seccomp_load");
 }
 
 }  // namespace domicile::site_agent::internal

@@ -21,6 +21,7 @@ constexpr long kRestrictSelf = 446;
 constexpr std::uint32_t kVersionFlag = 1U;
 constexpr int kRulePathBeneath = 1;
 
+constexpr std::uint64_t kExecuteFile = 1U << 0U;
 constexpr std::uint64_t kWriteFile = 1U << 1U;
 constexpr std::uint64_t kReadFile = 1U << 2U;
 constexpr std::uint64_t kReadDir = 1U << 3U;
@@ -64,6 +65,8 @@ std::uint64_t Rights(PathAccess access, bool folder) {
       return folder ? kReadFile | kReadDir | kWriteFile | kRemoveDir | kRemoveFile | kMakeDir |
                           kMakeRegular | kRefer | kTruncate
                     : kReadFile | kWriteFile | kTruncate;
+    case PathAccess::kExecute:
+      return folder ? kReadFile | kReadDir | kExecuteFile : kReadFile | kExecuteFile;
   }
   return 0;
 }

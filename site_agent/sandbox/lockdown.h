@@ -31,7 +31,8 @@ enum class SandboxLayer : std::uint8_t {
 std::string_view LayerName(SandboxLayer layer);
 std::optional<SandboxLayer> LayerFromName(std::string_view name);
 
-enum class PathAccess : std::uint8_t { kRead = 0, kWrite = 1 };  // kWrite includes reading
+// kWrite and kExecute include reading.
+enum class PathAccess : std::uint8_t { kRead = 0, kWrite = 1, kExecute = 2 };
 
 // A file or a whole folder. Links are followed when the wall is put up.
 struct PathRule {
@@ -41,10 +42,12 @@ struct PathRule {
   friend bool operator==(const PathRule&, const PathRule&) = default;
 };
 
-// Which calls fail. Each includes those before it.
+// Which calls fail.
 enum class CallFilter : std::uint8_t {
-  kAgent = 0,    // no ptrace, mounts, namespaces, io_uring, bpf, kexec, modules, descriptor theft
-  kTrainer = 1,  // and no new socket of any family, no descriptor passing, no program start
+  kAgent = 0,     // no ptrace, mounts, namespaces, io_uring, bpf, kexec, modules, descriptor theft,
+                  // program start
+  kTrainer = 1,   // and no new socket of any family, no descriptor passing
+  kLauncher = 2,  // as kTrainer, but programs may be started
 };
 
 // What a process may still do. A value: making one changes nothing.

@@ -45,6 +45,13 @@ struct ApprovedJob {
     body.not_after = now + std::chrono::hours(24);
   }
 
+  // Another job; its first model and plan are approved with it.
+  void Become(const contracts::Plan& other) {
+    plan = other;
+    body.plan = crypto::Sha256(AsBytes(contracts::PlanText(plan)));
+    body.base_model = crypto::TreeDigest(FirstModel());
+  }
+
   // Zeros, and the identity as normalisation.
   Bytes FirstModel() const {
     std::vector<models::NamedTensor> tensors;
@@ -54,6 +61,9 @@ struct ApprovedJob {
       tensor.shape = spec.shape;
       tensor.values.assign(spec.Size(), 0.0F);
       tensors.push_back(std::move(tensor));
+    }
+    if (plan.NumInputs() == 0) {
+      return models::PrintSafetensors(tensors);  // kind `raw`
     }
     for (const auto& [name, value] :
          {std::pair(contracts::kMeanTensor, 0.0F), std::pair(contracts::kDeviationTensor, 1.0F)}) {

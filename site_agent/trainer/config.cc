@@ -96,6 +96,10 @@ StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_vi
       config.model_bytes = static_cast<std::uint64_t>(*bytes);
     }
   }
+  if (auto program = root.TryTable("program")) {
+    config.program = ReadProgram(*std::move(program), file);
+    config.program->limits.file_bytes = config.model_bytes;
+  }
   RETURN_IF_ERROR(document.Finish());
   return config;
 }

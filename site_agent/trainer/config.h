@@ -13,6 +13,7 @@
 #include "contracts/dataset.h"
 #include "models/strategy/strategy.h"
 #include "site_agent/sandbox/lockdown.h"
+#include "site_agent/trainer/program.h"
 
 namespace domicile::site_agent {
 
@@ -30,6 +31,7 @@ struct TrainerConfig {
   std::uint64_t output_bytes = std::uint64_t{16} << 20U;
   models::StrategySpec strategy;
   std::uint64_t model_bytes = std::uint64_t{2} << 30U;
+  std::optional<ProgramConfig> program;  // trains plans of kind `raw`
 };
 
 // Errors: kInvalidArgument, "FILE:LINE:COLUMN: ...".

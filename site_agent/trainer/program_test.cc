@@ -1,23 +1,15 @@
 // The real programs: domicile-trainer behind its walls, a hostile agent, and a foreign trainer.
 #include <algorithm>
-#include <array>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "site_agent/sandbox/locked_child.h"
-#include "site_agent/trainer/approved_job.h"
-#include "site_agent/trainer/client.h"
+#include "site_agent/trainer/testing_program.h"
 #include "tests/support/example_approval.h"
 
 namespace domicile::site_agent {
@@ -25,142 +17,23 @@ namespace {
 
 using contracts::PhaseKind;
 
-std::string Program(std::string_view name) {
-  return std::string(DOMICILE_BINARY_DIR) + "/bin/" + std::string(name);
+// What a hostile agent can lay its hands on.
+void WriteHostileDocuments(const TestSite& site) {
+  const ApprovedJob& job = site.job;
+  site.Write("plan.json", contracts::PlanText(job.plan));
+  site.Write("model.safetensors", AsText(job.FirstModel()));
+  site.Write("facts.json", PrintJson(JsonObject{{"job", job.body.job.text()},
+                                                {"policy", PrintHex(job.body.effective_policy)},
+                                                {"base_model", PrintHex(job.body.base_model)},
+                                                {"phase", "statistics"},
+                                                {"round", 1}}));
+  site.Write("good.grant", job.Grant());
+  site.Write("expired.grant", job.Grant([](auto& b) { b.not_after -= std::chrono::hours(2); }));
+  site.Write("other-site.grant", job.Grant([](auto& b) { b.site = *SiteId::Parse("budapest"); }));
+  site.Write("other-trainer.grant", job.Grant([](auto& b) { b.trainer.bytes[0] ^= 1U; }));
+  site.Write("unknown-signer.grant",
+             test::GrantBy(test::ExamplePerson("heart.example/site/x", 2), job.body, job.now));
 }
-
-// A program with its standard output in a pipe; killed when destroyed.
-class Process {
- public:
-  Process(const std::vector<std::string>& command, bool as_nobody) {
-    std::array<int, 2> ends{};
-    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
-    output_ = FileHandle(ends[0]);
-    const FileHandle write_end(ends[1]);
-    child_ = fork();
-    if (child_ == 0) {
-      std::vector<char*> arguments;
-      for (const std::string& part : command) {
-        arguments.push_back(const_cast<char*>(part.c_str()));
-      }
-      arguments.push_back(nullptr);
-      if (dup2(write_end.descriptor(), STDOUT_FILENO) == STDOUT_FILENO &&
-          (!as_nobody || BecomeNobody())) {
-        execv(arguments[0], arguments.data());
-      }
-      _exit(126);
-    }
-  }
-  ~Process() {
-    if (child_ > 0) {
-      kill(child_, SIGKILL);
-      waitpid(child_, nullptr, 0);
-    }
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  // The next line of output; empty at its end.
-  std::string Line() {
-    std::string line;
-    char byte = 0;
-    while (read(output_.descriptor(), &byte, 1) == 1 && byte != '\n') {
-      line.push_back(byte);
-    }
-    return line;
-  }
-  std::string Rest() {
-    std::string text;
-    for (std::string line = Line(); !line.empty(); line = Line()) {
-      text += line + "\n";
-    }
-    return text;
-  }
-  void Signal(int signal) const { kill(child_, signal); }
-  int Wait() {
-    int status = 0;
-    const bool ended = waitpid(std::exchange(child_, -1), &status, 0) > 0;
-    return ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  pid_t child_ = -1;
-  FileHandle output_;
-};
-
-// A site's folder with configuration, data and a hostile agent's documents.
-class TestSite {
- public:
-  explicit TestSite(std::string extra = {}) {
-    std::string name = "/tmp/domicile-program-XXXXXX";
-    folder_ = mkdtemp(name.data());
-    REQUIRE(chmod(folder_.c_str(), 0777) == 0);
-    const StatusOr<std::string> table = ReadFile(ExampleFile("data/cleveland.csv"), 1 << 20);
-    REQUIRE(table.ok());
-    Write("table.csv", *table);
-    Write("dataset.toml",
-          "[dataset]\nalias = \"heart\"\nversion = \"1\"\nfiles = [\"table.csv\"]\n"
-          "test_every = 3\n");
-    Write("trainer.toml",
-          "[trainer]\nfederation = \"heart.example\"\nsite = \"cleveland\"\n"
-          "state = \"state\"\nsocket = \"t.sock\"\ndatasets = [\"dataset.toml\"]\n"
-          "approvals = 1\n" +
-              std::move(extra) +
-              "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = \"" +
-              job.approver.Verifier().Print() + "\"\n");
-    job.body.not_after = SystemClock().Now() + std::chrono::hours(1);
-  }
-  ~TestSite() { std::system(("rm -rf '" + folder_ + "'").c_str()); }
-  TestSite(const TestSite&) = delete;
-  TestSite& operator=(const TestSite&) = delete;
-
-  std::string In(std::string_view name) const { return JoinPath(folder_, name); }
-  void Write(std::string_view name, std::string_view text) const {
-    REQUIRE(WriteFileDurably(In(name), AsBytes(text), 0644).ok());
-  }
-  Process Start(bool as_nobody = false) const {
-    return {{Program("domicile-trainer"), "--config", In("trainer.toml")}, as_nobody};
-  }
-  TrainerClient Connect() const {
-    StatusOr<TrainerClient> client =
-        TrainerClient::Connect({In("t.sock"), {}, std::chrono::seconds(20)});
-    REQUIRE(client.ok());
-    return *std::move(client);
-  }
-  // Approves the job for the trainer that serves.
-  void Approve() {
-    const TrainerClient client = Connect();
-    REQUIRE(client.hello().datasets.size() == 1);
-    job.body.trainer = client.hello().trainer;
-    job.body.dataset_commitment = client.hello().datasets[0].commitment;
-  }
-  void WriteHostileDocuments() const {
-    Write("plan.json", contracts::PlanText(job.plan));
-    Write("model.safetensors", AsText(job.FirstModel()));
-    Write("facts.json", PrintJson(JsonObject{{"job", job.body.job.text()},
-                                             {"policy", PrintHex(job.body.effective_policy)},
-                                             {"base_model", PrintHex(job.body.base_model)},
-                                             {"phase", "statistics"},
-                                             {"round", 1}}));
-    Write("good.grant", job.Grant());
-    Write("expired.grant", job.Grant([](auto& b) { b.not_after -= std::chrono::hours(2); }));
-    Write("other-site.grant", job.Grant([](auto& b) { b.site = *SiteId::Parse("budapest"); }));
-    Write("other-trainer.grant", job.Grant([](auto& b) { b.trainer.bytes[0] ^= 1U; }));
-    Write("unknown-signer.grant",
-          test::GrantBy(test::ExamplePerson("heart.example/site/x", 2), job.body, job.now));
-  }
-  TaskRequest Request(RoundNumber round, PhaseKind phase) const {
-    const TaskMessage task = job.Task(round, phase);
-    return {task.job,        task.round, task.phase,
-            task.grant,      task.plan,  task.effective_policy,
-            task.base_model, task.model, task.model_file};
-  }
-
-  ApprovedJob job;
-
- private:
-  std::string folder_;
-};
 
 }  // namespace
 
@@ -202,7 +75,7 @@ TEST_CASE("domicile-trainer: a hostile agent gets nothing that no grant names, n
   Process trainer = site.Start();
   REQUIRE(trainer.Line().starts_with("ready: "));
   site.Approve();
-  site.WriteHostileDocuments();
+  WriteHostileDocuments(site);
 
   Process hostile({Program("hostile_agent"), site.In("t.sock"), site.In(""), site.In("table.csv")},
                   false);
@@ -222,7 +95,7 @@ TEST_CASE("domicile-trainer: a hostile agent of the same unprivileged user gets 
   Process trainer = site.Start(true);
   REQUIRE(trainer.Line().starts_with("ready: "));
   site.Approve();
-  site.WriteHostileDocuments();
+  WriteHostileDocuments(site);
 
   Process hostile({Program("hostile_agent"), site.In("t.sock"), site.In(""), site.In("table.csv")},
                   true);

@@ -108,7 +108,8 @@ TrainerService::TrainerService(TrainerConfig config, TrainerStart start, const C
 
 StatusOr<std::unique_ptr<TrainerService>> TrainerService::Open(
     const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
-    const TrainerStart& start, const Clock& clock, Random& random) {
+    const TrainerStart& start, const Clock& clock, Random& random,
+    std::unique_ptr<ForeignTrainer> foreign) {
   ASSIGN_OR_RETURN(FileHandle lock, LockFile(JoinPath(config.state, "lock"), "trainer"));
   RETURN_IF_ERROR(RemoveTemporaries(config.state));
   ASSIGN_OR_RETURN(VersionStore versions,
@@ -119,6 +120,7 @@ StatusOr<std::unique_ptr<TrainerService>> TrainerService::Open(
   ASSIGN_OR_RETURN(service->salt_, OpenSalt(JoinPath(config.state, "salt"), random));
   service->own_ = {config.federation, config.site,       start.trainer, {},
                    config.approval,   config.model_bytes};
+  service->foreign_ = std::move(foreign);
   service->ReadData(descriptions);
   return service;
 }
@@ -230,6 +232,9 @@ TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
     return candidate.description.alias == plan.dataset;
   });
   DOMICILE_CHECK(table != tables_.end());  // CheckTask has found it
+  if (plan.model.kind == contracts::ModelKind::kRaw) {
+    return RunForeign(task, plan, *table, *model, progress, std::move(stop));
+  }
   std::string key = plan.dataset.text() + " " + PrintJson(contracts::ToJson(plan.schema));
   if (key != loaded_key_) {
     loaded_.reset();  // before the next is built, so that both are never in memory
@@ -252,6 +257,24 @@ TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
     result->records_apart = *apart;
   }
   return ended;
+}
+
+TrainerService::Ended TrainerService::RunForeign(const TaskMessage& task,
+                                                 const contracts::Plan& plan, const Table& table,
+                                                 const std::vector<models::NamedTensor>& model,
+                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 std::stop_token stop) {
+  const std::uint64_t rows = table.records.NumRows();
+  if (foreign_ == nullptr) {
+    LogError(
+        "the plan is of kind `raw`: only a program that `[program]` of trainer.toml names "
+        "could train it");
+    return Refuse(policy::Reason::kTrainerFailed);
+  }
+  const Outcome<TrainResult> trained = foreign_->Train(
+      {plan, task.job, task.round, table.description, rows, config_.strategy.threads}, model,
+      progress, std::move(stop));
+  return trained.ok() ? Ended(ToResult(*trained)) : Ended(ToFailed(trained.TheFault(), rows));
 }
 
 TrainerService::Ended TrainerService::RunPhase(const TaskMessage& task, const contracts::Plan& plan,

@@ -20,6 +20,7 @@
 #include "site_agent/datasets/dataset.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/trainer/config.h"
+#include "site_agent/trainer/foreign.h"
 #include "site_agent/trainer/server.h"
 #include "site_agent/trainer/task_check.h"
 #include "site_agent/trainer/use_store.h"
@@ -31,19 +32,21 @@ namespace domicile::site_agent {
 struct TrainerStart {
   SandboxReport sandbox;
   std::uint32_t canary = 0;  // ways out tried, all shut
-  Digest trainer;            // SHA-256 of the program file
+  Digest trainer;            // SHA-256 of the program file, or the digest of `[program]`
 };
 
 // Details of failures go to the log of this process (base/log.h), never to the socket.
 class TrainerService final : public TaskHandler {
  public:
-  // Reads all data; a dataset that cannot be read is logged and not offered. To be called in the
-  // locked process. The state folder must exist. Errors: kFailedPrecondition (another trainer has
+  // Reads all data; a dataset that cannot be read is logged and not offered. `foreign`
+  // trains plans of kind `raw`; without it they fail. To be called in the locked process. The state
+  // folder must exist. Errors: kFailedPrecondition (another trainer has
   // the state folder, or others may read its salt), kDataLoss (a salt of another length), those of
   // files.
   static StatusOr<std::unique_ptr<TrainerService>> Open(
       const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
-      const TrainerStart& start, const Clock& clock, Random& random);
+      const TrainerStart& start, const Clock& clock, Random& random,
+      std::unique_ptr<ForeignTrainer> foreign = nullptr);
 
   HelloMessage Hello() const override;
   std::optional<FailedMessage> Admit(const TaskMessage& task, std::uint64_t payload_bytes) override;
@@ -62,6 +65,10 @@ class TrainerService final : public TaskHandler {
   Ended RunPhase(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
                  const std::vector<models::NamedTensor>& model,
                  const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+  // A plan of kind `raw`, by the site's own program.
+  Ended RunForeign(const TaskMessage& task, const contracts::Plan& plan, const Table& table,
+                   const std::vector<models::NamedTensor>& model,
+                   const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
   // What earlier uses of the grant leave of it.
   policy::Reason CheckUse(const TaskMessage& task);
   // Counts and remembers, before the statistics are handed out. Errors: of the store.
@@ -80,6 +87,7 @@ class TrainerService final : public TaskHandler {
   UseStore uses_;
   std::string loaded_key_;  // alias and schema of `loaded_`
   std::optional<LoadedDataset> loaded_;
+  std::unique_ptr<ForeignTrainer> foreign_;  // null: none
 };
 
 }  // namespace domicile::site_agent

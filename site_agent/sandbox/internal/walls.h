@@ -34,5 +34,7 @@ StatusOr<std::uint32_t> RestrictFiles(std::span<const PathRule> paths);
 
 // seccomp; needs ForbidNewPrivileges before. Last of all, since it forbids what the others use.
 Status FilterCalls(CallFilter filter);
+// Threads only from now on; to be put on top of FilterCalls.
+Status RefuseProcesses();
 
 }  // namespace domicile::site_agent::internal
