@@ -316,7 +316,13 @@ std::vector<std::string> DataPaths(const DatasetDescription& description) {
 }
 
 std::string PictureFolder(const DatasetDescription& description, std::string_view manifest) {
-  return description.folder.empty() ? ResolveBeside(manifest, ".") : description.folder;
+  if (!description.folder.empty()) {
+    return description.folder;
+  }
+  const std::size_t slash = manifest.rfind('/');
+  return slash == std::string_view::npos
+             ? "."
+             : std::string(manifest.substr(0, slash + (slash == 0 ? 1 : 0)));
 }
 
 std::string SnapshotDigestFile(std::string_view snapshot) {

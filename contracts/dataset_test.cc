@@ -122,7 +122,7 @@ TEST_CASE("Dataset description: every source asks for its own keys only") {
   CHECK(paths("source = \"idx\"\nfiles = [\"i.gz\"]\nlabels = [\"l.gz\"]\n") ==
         Paths{"/d/i.gz", "/d/l.gz"});
   CHECK(paths("source = \"images\"\nfiles = [\"m/a.csv\", \"m/b.csv\"]\ndelimiter = \";\"\n") ==
-        Paths{"/d/m/a.csv", "/d/m/b.csv", "/d/m/."});
+        Paths{"/d/m/a.csv", "/d/m/b.csv", "/d/m"});
   CHECK(paths("source = \"images\"\nfiles = [\"a.csv\"]\nfolder = \"/p\"\n"
               "unreadable = \"missing\"\n") == Paths{"/d/a.csv", "/p"});
   CHECK(paths("source = \"images\"\nfolder = \"p\"\n") == Paths{"/d/p"});
@@ -254,12 +254,12 @@ TEST_CASE(
   SchemaContract schema;
   schema.features = {{"f1", FeatureKind::kNumber, false, {}},
                      {"ward", FeatureKind::kCategory, false, {"NA", "Null"}}};
-  schema.label = {"label", {}, {"benign", "malignant", "unclear"}};
+  schema.label = {.column = "label", .classes = {"benign", "malignant", "unclear"}};
 
   CHECK(schema.label.NumClasses() == 3);
   CHECK(schema.InputNames() == std::vector<std::string>{"f1", "ward=NA", "ward=Null"});
   CHECK(SchemaFromJson(ToJson(schema)).value() == schema);
-  schema.label = {"label", 2.5, {}};
+  schema.label = {.column = "label", .positive_above = 2.5};
   CHECK(schema.label.NumClasses() == 2);
   CHECK(SchemaFromJson(ToJson(schema)).value() == schema);
 }
@@ -272,7 +272,7 @@ TEST_CASE("SchemaFromJson: a schema that does not hold together is refused") {
   };
   const Case cases[] = {
       {"no features", R"({"features":[],"label":{"classes":["a","b"],"column":"y"}})",
-       "schema: `feature` must be 1 to"},
+       "schema: `feature` or `image` or `text` must be there"},
       {"empty label", R"({"features":[{"column":"x","kind":"number"}],"label":{"column":"y"}})",
        "`schema.label.classes` is missing"},
       {"unknown kind", R"({"features":[{"column":"x","kind":"text"}],"label":{"column":"y"}})",
