@@ -45,15 +45,18 @@ struct LoadedDataset {
   Rows training;
   Rows test;  // row i of the file (from 0), where i % n == n - 1
   RowCounts counts;
-  std::vector<std::uint64_t> missing_counts;  // one a feature column, over the rows read
+  std::vector<std::uint64_t> missing_counts;  // one a feature, or the picture's or text's, over
+                                              // the rows read
   std::vector<std::string> notices;           // local lines
 };
 
-// Types the columns that the schema names. Refuses (kDatasetInvalid, rows_refused = rows with at
+// Types the columns that the schema names, in its words (units, codes); those of a picture and of
+// a text are called `image` and `text`. Refuses (kDatasetInvalid, rows_refused = rows with at
 // least one fault) a column that is not there (listing those found, invisible bytes shown), a cell
-// that is not a number in the declared form, a number outside the declared range, a label that the
-// schema does not declare or that is missing in a row that is kept. All rows are looked
-// at before it refuses; the local lines name the first 20 faults.
+// that is not a number in the declared form, a number outside the declared range, a code that the
+// description does not list, a picture that cannot be decoded, a label that the schema does not
+// declare; a label, picture or text that is missing in a row that is kept; a vocabulary that is not
+// here. All rows are looked at before it refuses; the local lines name the first 20 faults.
 Outcome<LoadedDataset> BuildDataset(const Table& table, const contracts::SchemaContract& schema,
                                     const ReadOptions& options = {});
 

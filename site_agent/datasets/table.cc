@@ -9,12 +9,15 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "crypto/sha256.h"
-#include "site_agent/datasets/csv.h"
+#include "site_agent/datasets/internal/record_writer.h"
+#include "site_agent/datasets/internal/sources.h"
 
 namespace domicile::site_agent {
 namespace {
 
-constexpr std::size_t kMaxLocalLines = 20;
+using contracts::DataSource;
+using internal::RecordWriter;
+
 constexpr std::uint64_t kMaxDescriptionBytes = 1 << 20;
 constexpr std::string_view kContentDomain = "domicile table 1\n";
 constexpr std::string_view kRecordDomain = "domicile record 1\n";
@@ -47,149 +50,86 @@ Digest ContentDigest(const RawRecords& records) {
   return hasher.Finish();
 }
 
-std::string ListColumns(std::span<const std::string> columns) {
-  std::string list;
-  for (const std::string& name : columns) {
-    list += (list.empty() ? "`" : ", `") + Visible(name) + "`";
+Status ReadSource(const contracts::DatasetDescription& description, RecordWriter& out) {
+  switch (description.source) {
+    case DataSource::kCsv:
+      return internal::ReadCsv(description, out);
+    case DataSource::kIdx:
+      return internal::ReadIdx(description, out);
+    case DataSource::kImages:
+      return internal::ReadImages(description, out);
+    case DataSource::kSqlite:
+      return internal::ReadSqlite(description, out);
+    case DataSource::kArrays:
+      return internal::ReadArrays(description, out);
+    case DataSource::kPostgresql:
+      break;
   }
-  return list;
+  return Error(StatusCode::kInvalidArgument,
+               internal::NameOf(description) + ": this version reads no such source");
 }
 
 }  // namespace
 
-// Fills a RawRecords, file by file. Only this class writes into one.
+// One reading of a table.
 class TableReader {
  public:
   TableReader(const contracts::DatasetDescription& description, const ReadOptions& options)
       : description_(description), options_(options) {}
 
   Outcome<Table> Read() {
-    for (const std::string& file : description_.files) {
-      if (const Status status = ReadFile(file); !status.ok()) {
-        return Refuse({std::string(Message(status))}, 0);
-      }
-    }
-    if (const Status status = CheckDescribedColumns(); !status.ok()) {
+    RecordWriter writer;
+    if (const Status status = ReadSource(description_, writer); !status.ok()) {
       return Refuse({std::string(Message(status))}, 0);
     }
-    SetMissingTokens();
-    if (std::optional<Fault> fault = CheckUniqueKey()) {
+    if (writer.NumFaults() > 0) {
+      return Refuse(writer.TakeFaults(), writer.NumFaults());
+    }
+    notices_ = writer.TakeNotices();
+    StatusOr<RawRecords> records = writer.Finish(description_);
+    if (!records.ok()) {
+      return Refuse({std::string(Message(records.status()))}, 0);
+    }
+    if (std::optional<Fault> fault = CheckUniqueKey(*records)) {
       return *std::move(fault);
     }
-    NoteOddities();
-    const Digest content = ContentDigest(records_);
-    return Table{description_, std::move(records_), content, std::move(notices_)};
+    NoteOddities(*records);
+    const Digest content = ContentDigest(*records);
+    return Table{description_, *std::move(records), content, std::move(notices_)};
   }
 
  private:
   Fault Refuse(std::vector<std::string> lines, std::uint64_t rows) const {
+    if (rows > lines.size()) {
+      lines.push_back("rows refused altogether: " + std::to_string(rows));
+    }
     return {{policy::Reason::kDatasetInvalid, description_.alias, rows}, std::move(lines)};
   }
 
-  Status ReadFile(const std::string& file) {
-    ASSIGN_OR_RETURN(CsvReader::Source source, FileSource(file));
-    CsvReader reader(std::move(source), file, description_.delimiter);
-    std::vector<std::string> cells;
-    ASSIGN_OR_RETURN(const bool has_header, reader.Next(cells));
-    if (!has_header) {
-      return Error(StatusCode::kInvalidArgument,
-                   file + ": the file is empty; its first line must name the columns");
-    }
-    RETURN_IF_ERROR(TakeHeader(file, cells));
-    records_.files_.push_back(file);
-    while (true) {
-      ASSIGN_OR_RETURN(const bool has_record, reader.Next(cells));
-      if (!has_record) {
-        return OkStatus();
-      }
-      records_.rows_.push_back({static_cast<std::uint32_t>(records_.files_.size() - 1),
-                                reader.Line(), records_.ends_.size()});
-      for (const std::string& cell : cells) {
-        records_.text_ += cell;
-        records_.ends_.push_back(records_.text_.size());
-      }
-    }
-  }
-
-  Status TakeHeader(const std::string& file, const std::vector<std::string>& cells) {
-    if (!records_.files_.empty()) {
-      if (cells != records_.columns_) {
-        return Error(StatusCode::kInvalidArgument, file + ":1: the columns are not those of " +
-                                                       records_.files_.front() + ": found " +
-                                                       ListColumns(cells) + ", wanted " +
-                                                       ListColumns(records_.columns_));
-      }
-      return OkStatus();
-    }
-    std::set<std::string_view> seen;
-    for (const std::string& name : cells) {
-      if (name.empty()) {
-        return Error(StatusCode::kInvalidArgument, file + ":1: a column has no name");
-      }
-      if (!seen.insert(name).second) {
-        return Error(StatusCode::kInvalidArgument,
-                     file + ":1: two columns are named `" + Visible(name) + "`");
-      }
-    }
-    records_.columns_ = cells;
-    return OkStatus();
-  }
-
-  // Every column that the description speaks of must be there.
-  Status CheckDescribedColumns() const {
-    std::vector<std::string> wanted;
-    for (const contracts::ColumnDescription& column : description_.columns) {
-      wanted.push_back(column.name);
-    }
-    for (const auto& name : {description_.unique_key, description_.group_id}) {
-      if (name) {
-        wanted.push_back(*name);
-      }
-    }
-    for (const std::string& name : wanted) {
-      if (!records_.FindColumn(name)) {
-        return Error(StatusCode::kInvalidArgument,
-                     description_.files.front() + ": no column `" + Visible(name) +
-                         "`, which the dataset description names; found " +
-                         ListColumns(records_.columns_));
-      }
-    }
-    return OkStatus();
-  }
-
-  void SetMissingTokens() {
-    records_.missing_.assign(records_.columns_.size(), description_.missing);
-    for (const contracts::ColumnDescription& column : description_.columns) {
-      if (column.missing) {
-        records_.missing_[*records_.FindColumn(column.name)] = *column.missing;
-      }
-    }
-  }
-
-  std::optional<Fault> CheckUniqueKey() const {
+  std::optional<Fault> CheckUniqueKey(const RawRecords& records) const {
     if (!description_.unique_key) {
       return std::nullopt;
     }
-    const std::size_t column = *records_.FindColumn(*description_.unique_key);
+    const std::size_t column = *records.FindColumn(*description_.unique_key);
     const std::string where =
         "column " + std::to_string(column + 1) + " `" + Visible(*description_.unique_key) + "`";
     std::unordered_map<std::string_view, std::size_t> first_rows;
     std::vector<std::string> lines;
     std::uint64_t refused = 0;
-    for (std::size_t row = 0; row < records_.NumRows(); ++row) {
-      const std::string_view key = records_.Cell(row, column);
+    for (std::size_t row = 0; row < records.NumRows(); ++row) {
+      const std::string_view key = records.Cell(row, column);
       std::string line;
-      if (records_.IsMissing(row, column)) {
-        line = records_.Place(row) + ": " + where + ": the unique key is missing";
+      if (records.IsMissing(row, column)) {
+        line = records.Place(row) + ": " + where + ": the unique key is missing";
       } else if (const auto [at, is_new] = first_rows.emplace(key, row); !is_new) {
-        line = records_.Place(row) + ": " + where + ": the same key as " +
-               records_.Place(at->second) + ", and it is declared unique_key" +
+        line = records.Place(row) + ": " + where + ": the same key as " +
+               records.Place(at->second) + ", and it is declared unique_key" +
                (options_.show_values ? ": `" + Visible(key) + "`" : "");
       } else {
         continue;
       }
       ++refused;
-      if (lines.size() < kMaxLocalLines) {
+      if (lines.size() < internal::kMaxLocalLines) {
         lines.push_back(std::move(line));
       }
     }
@@ -199,29 +139,28 @@ class TableReader {
     return Refuse(std::move(lines), refused);
   }
 
-  void NoteOddities() {
-    if (records_.NumRows() == 0) {
-      notices_.push_back(description_.files.front() + ": no records below the header");
+  void NoteOddities(const RawRecords& records) {
+    if (records.NumRows() == 0) {
+      notices_.push_back(internal::NameOf(description_) + ": no records below the header");
       return;
     }
     if (description_.unique_key || description_.group_id) {
       return;
     }
     std::set<std::string_view> distinct;
-    for (std::size_t row = 0; row < records_.NumRows(); ++row) {
-      distinct.insert(records_.Cell(row, 0));
+    for (std::size_t row = 0; row < records.NumRows(); ++row) {
+      distinct.insert(records.Cell(row, 0));
     }
-    if (distinct.size() < records_.NumRows()) {
-      notices_.push_back("column 1 `" + Visible(records_.columns_.front()) + "` has " +
+    if (distinct.size() < records.NumRows()) {
+      notices_.push_back("column 1 `" + Visible(records.Columns().front()) + "` has " +
                          std::to_string(distinct.size()) + " distinct values in " +
-                         std::to_string(records_.NumRows()) +
+                         std::to_string(records.NumRows()) +
                          " rows; every row counts, since no unique_key is declared");
     }
   }
 
   const contracts::DatasetDescription& description_;
   ReadOptions options_;
-  RawRecords records_;
   std::vector<std::string> notices_;
 };
 
@@ -235,7 +174,7 @@ std::optional<std::size_t> RawRecords::FindColumn(std::string_view name) const {
 
 std::string_view RawRecords::Cell(std::size_t row, std::size_t column) const {
   DOMICILE_CHECK(row < rows_.size() && column < columns_.size());
-  const std::uint64_t cell = rows_[row].first_cell + column;
+  const std::uint64_t cell = row * columns_.size() + column;
   const std::uint64_t begin = cell == 0 ? 0 : ends_[cell - 1];
   return std::string_view(text_).substr(begin, ends_[cell] - begin);
 }
@@ -247,12 +186,11 @@ bool RawRecords::IsMissing(std::size_t row, std::size_t column) const {
 }
 
 std::string RawRecords::Place(std::size_t row) const {
-  return files_[rows_[row].file] + ":" + std::to_string(rows_[row].line);
+  return files_[rows_[row].file] + std::to_string(rows_[row].number);
 }
 
 Outcome<Table> ReadTable(const contracts::DatasetDescription& description,
                          const ReadOptions& options) {
-  DOMICILE_CHECK(!description.files.empty());
   return TableReader(description, options).Read();
 }
 

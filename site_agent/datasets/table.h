@@ -1,9 +1,11 @@
-// A site's table in memory: the cells of its files, checked for form, with the digests that name
-// its version. Typing comes later (dataset.h), when a plan says which columns it wants.
+// A site's data in memory as one table, whatever its source: the cells of its files, checked for
+// form, with the digests that name its version. A text is a cell, and so is a picture. Typing comes
+// later (dataset.h), when a plan says which columns it wants.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -16,7 +18,15 @@
 #include "contracts/dataset.h"
 #include "site_agent/datasets/fault.h"
 
+namespace domicile::models {
+class Vocabulary;
+}  // namespace domicile::models
+
 namespace domicile::site_agent {
+
+namespace internal {
+class RecordWriter;
+}  // namespace internal
 
 // The records of a dataset as text. Has no serialiser, and `<<` does not compile: a record is read
 // cell by cell by the code beside it and by nothing else. Move-only. Immutable once made.
@@ -31,7 +41,7 @@ class RawRecords {
   // Whether the cell is one of the tokens that mean "not recorded" in its column. Quoting makes no
   // difference: "NA" and NA are the same cell.
   bool IsMissing(std::size_t row, std::size_t column) const;
-  // "FILE:LINE" of a record.
+  // "FILE:LINE" of a record, or "FILE record NUMBER" where there are no lines.
   std::string Place(std::size_t row) const;
 
   RawRecords(RawRecords&&) noexcept = default;
@@ -41,26 +51,27 @@ class RawRecords {
   ~RawRecords() = default;
 
  private:
-  friend class TableReader;
+  friend class internal::RecordWriter;
   RawRecords() = default;
 
   struct Row {
     std::uint32_t file = 0;
-    std::uint64_t line = 0;
-    std::uint64_t first_cell = 0;  // index into ends_
+    std::uint64_t number = 0;  // of a line or record of the file
   };
-  std::vector<std::string> files_;
+  std::vector<std::string> files_;  // with what stands between their name and a number
   std::vector<std::string> columns_;
   std::vector<std::vector<std::string>> missing_;  // tokens, one list a column
   std::vector<Row> rows_;
   std::string text_;                 // all cells, one after another
-  std::vector<std::uint64_t> ends_;  // of each cell in text_
+  std::vector<std::uint64_t> ends_;  // of each cell in text_, [rows, columns]
 };
 
 std::ostream& operator<<(std::ostream& out, const RawRecords& records) = delete;
 
 struct ReadOptions {
   bool show_values = false;  // whether local lines may quote a cell
+  // The vocabulary file of that SHA-256, which must outlive the reading; null if it is not here.
+  std::function<const models::Vocabulary*(const Digest&)> vocabularies{};
 };
 
 // A table that was read. Immutable.
@@ -75,8 +86,8 @@ struct Table {
 };
 
 // Reads and checks all files of a description: all of one header, no column twice, every column the
-// description names is there, unique keys are unique. A fault (kDatasetInvalid) names file and
-// line.
+// description names is there, unique keys are unique, every picture can be decoded. A fault
+// (kDatasetInvalid) names file and line.
 Outcome<Table> ReadTable(const contracts::DatasetDescription& description,
                          const ReadOptions& options = {});
 
