@@ -1,6 +1,7 @@
 // domicile-trainer: the program that holds a site's data. Only wires.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "site_agent/sandbox/canary.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/sandbox/output_file.h"
+#include "site_agent/trainer/cluster_tasks.h"
 #include "site_agent/trainer/config.h"
 #include "site_agent/trainer/foreign.h"
 #include "site_agent/trainer/frame_socket.h"
@@ -43,8 +45,11 @@ int Fail(const Status& status, int exit_code) {
 struct Prepared {
   TrainerConfig config;
   std::vector<contracts::DatasetDescription> descriptions;
-  FileHandle listener;
-  FileHandle output;  // what standard output was
+  std::optional<ClusterSeat> seat;  // of one of several hosts
+  FileHandle listener;              // closed where another host is the chief
+  FileHandle output;                // what standard output was
+
+  bool IsWorker() const { return seat && !seat->description.IsChief(); }
   TrainerStart start;
   std::unique_ptr<ForeignTrainer> foreign;  // null: no `[program]`
 };
@@ -80,7 +85,14 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   if (read.program) {
     RETURN_IF_ERROR(PrepareForeign(prepared));
   }
-  ASSIGN_OR_RETURN(prepared.listener, ListenUnix(read.socket, read.socket_mode));
+  if (read.cluster) {
+    static const SystemClock kClock;
+    ASSIGN_OR_RETURN(prepared.seat, TakeClusterSeat(*read.cluster, kClock));
+    prepared.start.site_cluster = true;
+  }
+  if (!prepared.IsWorker()) {
+    ASSIGN_OR_RETURN(prepared.listener, ListenUnix(read.socket, read.socket_mode));
+  }
   if (read.output) {
     ASSIGN_OR_RETURN(prepared.output, RedirectOutput(*read.output, read.output_bytes));
   } else {
@@ -95,16 +107,44 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   return prepared;
 }
 
-Status Serve(Prepared& prepared, TrainerService& service) {
+void SayReady(Prepared& prepared, const std::string& what) {
+  const std::string ready = "ready: " + what + "\n";
+  if (write(prepared.output.descriptor(), ready.data(), ready.size()) < 0) {
+    LogWarning("nobody reads standard output");
+  }
+  prepared.output = FileHandle();  // nothing about data can go there from now on
+}
+
+Status ServeAgent(Prepared& prepared, TrainerService& service) {
   ServeOptions options;
   options.max_payload = prepared.config.model_bytes;
   return ServeTrainerUntilStopped(prepared.listener, service, options, [&prepared] {
-    const std::string ready = "ready: unix:" + prepared.config.socket + "\n";
-    if (write(prepared.output.descriptor(), ready.data(), ready.size()) < 0) {
-      LogWarning("nobody reads standard output");
-    }
-    prepared.output = FileHandle();  // nothing about data can go there from now on
+    SayReady(prepared, "unix:" + prepared.config.socket);
   });
+}
+
+Status Serve(Prepared& prepared, TrainerService& service, const Clock& clock) {
+  if (!prepared.seat) {
+    return ServeAgent(prepared, service);
+  }
+  ClusterSeat& seat = *prepared.seat;
+  const ClusterIdentity identity = {prepared.config.federation, prepared.config.site,
+                                    prepared.start.trainer, DataDigest(service.Hello().datasets)};
+  if (seat.description.IsChief()) {
+    ChiefTasks tasks(seat, identity, clock);
+    service.SetCluster(&tasks);
+    return ServeAgent(prepared, service);
+  }
+  WorkerTasks tasks(seat, identity, clock);
+  service.SetCluster(&tasks);
+  return ServeUntilStopped(
+      [&](const std::stop_token& stop) {
+        return tasks.Serve(service, prepared.config.model_bytes, stop);
+      },
+      [&prepared, &seat] {
+        SayReady(prepared, "worker " + std::to_string(seat.description.rank) + " of " +
+                               std::to_string(seat.description.workers.size()));
+      });
 }
 
 // Errors up to the lock concern configuration and host, never data: they also go where standard
@@ -147,7 +187,7 @@ int RunService(const std::string& config_file) {
     }
     return Fail(service.status(), kUnable);
   }
-  const Status served = Serve(*prepared, **service);
+  const Status served = Serve(*prepared, **service, clock);
   return served.ok() ? kDone : Fail(served, kUnable);
 }
 

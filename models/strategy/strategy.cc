@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "models/strategy/mirrored.h"
+#include "models/strategy/multi_worker.h"
 #include "models/strategy/one_device.h"
 
 namespace domicile::models {
@@ -61,6 +62,12 @@ StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
     case StrategyKind::kMirrored:
       RETURN_IF_ERROR(CheckCount(strategy.replicas, "replicas"));
       return MakeMirrored(training, strategy.replicas, initial);
+    case StrategyKind::kMultiWorkerMirrored:
+      RETURN_IF_ERROR(CheckCount(strategy.threads, "threads"));
+      if (strategy.workers == nullptr) {
+        return Error(StatusCode::kInvalidArgument, "the strategy needs a group of workers");
+      }
+      return MakeMultiWorker(training, strategy.threads, *strategy.workers, initial);
     case StrategyKind::kNone:
       break;
   }

@@ -11,15 +11,22 @@
 #include "base/status.h"
 #include "models/model.h"
 #include "models/optimizer.h"
+#include "models/strategy/worker_group.h"
 
 namespace domicile::models {
 
-enum class StrategyKind : std::uint8_t { kNone = 0, kOneDevice = 1, kMirrored = 2 };
+enum class StrategyKind : std::uint8_t {
+  kNone = 0,
+  kOneDevice = 1,
+  kMirrored = 2,
+  kMultiWorkerMirrored = 5
+};
 
 struct StrategySpec {
   StrategyKind kind = StrategyKind::kOneDevice;
   std::size_t threads = 1;   // kOneDevice: of the device. The bits do not depend on it
   std::size_t replicas = 1;  // kMirrored: one thread each. Another number may give other last bits
+  WorkerGroup* workers = nullptr;  // kMultiWorkerMirrored: must outlive the strategy
 };
 
 struct TrainingSpec {

@@ -45,6 +45,7 @@ struct ClusterIdentity {
   std::string federation;
   SiteId site;
   Digest trainer;  // SHA-256 of the program file
+  Digest data;     // of the commitments of its datasets
 };
 
 // Every error but kCancelled means that the group is broken: it must be joined anew. kUnavailable

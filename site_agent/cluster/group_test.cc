@@ -20,7 +20,7 @@ namespace domicile::site_agent {
 namespace {
 
 const Bytes kKey(crypto::kPskBytes, 9);
-const ClusterIdentity kIdentity = {"heart.example", *SiteId::Parse("charite"), {}};
+const ClusterIdentity kIdentity = {"heart.example", *SiteId::Parse("charite"), {}, {}};
 
 // Ports of this machine that were free a moment ago.
 std::vector<std::uint16_t> FreePorts(std::size_t count) {
@@ -246,11 +246,14 @@ TEST_CASE("Cluster group: another key, federation, program or rank does not join
   };
   ClusterIdentity program = kIdentity;
   program.trainer.bytes[0] = 1;
+  ClusterIdentity data = kIdentity;
+  data.data.bytes[31] = 1;
   ClusterIdentity site = kIdentity;
   site.site = *SiteId::Parse("other");
   for (const Case& other :
        {Case{Bytes(crypto::kPskBytes, 1), kIdentity, "does not hold the same key"},
-        Case{kKey, program, "another trainer program"}, Case{kKey, site, "another federation"}}) {
+        Case{kKey, program, "another trainer program"}, Case{kKey, data, "another snapshot"},
+        Case{kKey, site, "another federation"}}) {
     CAPTURE(other.worker_says);
     std::vector<ClusterDescription> hosts = Cluster(2);
     hosts[0].rendezvous = std::chrono::seconds(1);

@@ -51,7 +51,8 @@ std::string HelloText(const ClusterDescription& description, const ClusterIdenti
                               {"site", identity.site.text()},
                               {"rank", std::uint64_t{description.rank}},
                               {"workers", std::uint64_t{description.workers.size()}},
-                              {"trainer", PrintHex(identity.trainer)}});
+                              {"trainer", PrintHex(identity.trainer)},
+                              {"data", PrintHex(identity.data)}});
 }
 
 // The rank in a hello that fits this cluster.
@@ -65,6 +66,7 @@ StatusOr<std::size_t> ReadHello(std::string_view text, const ClusterDescription&
   const auto rank = static_cast<std::size_t>(reader.Int("rank", 0, kMaxWorkers - 1));
   const std::int64_t workers = reader.Int("workers", 2, kMaxWorkers);
   const std::string trainer = reader.String("trainer");
+  const std::string data = reader.String("data");
   RETURN_IF_ERROR(reader.Finish());
   const auto refuse = [rank](std::string_view what) {
     return Error(
@@ -80,6 +82,11 @@ StatusOr<std::size_t> ReadHello(std::string_view text, const ClusterDescription&
   }
   if (trainer != PrintHex(identity.trainer)) {
     return refuse("trainer program: install the same version on every host");
+  }
+  if (data != PrintHex(identity.data)) {
+    return refuse(
+        "snapshot of the data, or another `salt` in its state folder: both must be the "
+        "same on every host");
   }
   return rank;
 }

@@ -98,11 +98,13 @@ Status Agent::WaitForTrainer(const std::stop_token& stop) {
       const auto stands = [&hello](SandboxLayer layer) {
         return std::find(hello.sandbox.begin(), hello.sandbox.end(), layer) != hello.sandbox.end();
       };
-      const bool no_network = NetworkOf(hello) == policy::SandboxNetwork::kNone;
+      const policy::SandboxNetwork network = NetworkOf(hello);
       return books_
           ->Append(audit::EventBuilder(audit::EventType::kSandboxActive)
                        .Set("program", "trainer")
-                       .Set("network", no_network ? "none" : "unknown")
+                       .Set("network", network == policy::SandboxNetwork::kUnset
+                                           ? "unknown"
+                                           : policy::Code(network))
                        .Set("landlock", stands(SandboxLayer::kLandlock))
                        .Set("seccomp", stands(SandboxLayer::kSystemCalls))
                        .Set("namespaces", stands(SandboxLayer::kNetworkNamespace))

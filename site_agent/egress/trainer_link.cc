@@ -73,7 +73,10 @@ policy::SandboxNetwork NetworkOf(const HelloMessage& hello) {
   const bool all_stand = std::all_of(kWalls.begin(), kWalls.end(), [&](SandboxLayer wall) {
     return std::find(hello.sandbox.begin(), hello.sandbox.end(), wall) != hello.sandbox.end();
   });
-  return all_stand ? policy::SandboxNetwork::kNone : policy::SandboxNetwork::kUnset;
+  if (!all_stand) {
+    return policy::SandboxNetwork::kUnset;
+  }
+  return hello.site_cluster ? policy::SandboxNetwork::kSiteCluster : policy::SandboxNetwork::kNone;
 }
 
 }  // namespace domicile::site_agent

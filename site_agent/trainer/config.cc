@@ -55,13 +55,21 @@ void ReadTrainer(TomlTable& root, std::string_view file, TrainerConfig& config) 
   }
 }
 
-void ReadCompute(TomlTable table, TrainerConfig& config) {
+void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) {
   const std::string strategy = table.TryString("strategy").value_or("one_device");
-  if (strategy != "one_device" && strategy != "mirrored") {
-    table.Fail("strategy", "must be \"one_device\" or \"mirrored\"");
+  if (strategy != "one_device" && strategy != "mirrored" && strategy != "multi_worker_mirrored") {
+    table.Fail("strategy", "must be \"one_device\", \"mirrored\" or \"multi_worker_mirrored\"");
   }
-  config.strategy.kind =
-      strategy == "mirrored" ? models::StrategyKind::kMirrored : models::StrategyKind::kOneDevice;
+  const bool has_workers = strategy == "multi_worker_mirrored";
+  config.strategy.kind = strategy == "mirrored" ? models::StrategyKind::kMirrored
+                         : has_workers          ? models::StrategyKind::kMultiWorkerMirrored
+                                                : models::StrategyKind::kOneDevice;
+  const auto cluster = table.TryString("cluster");
+  if (cluster.has_value() != has_workers) {
+    table.Fail("cluster", "goes with strategy \"multi_worker_mirrored\", and only with it");
+  } else if (cluster) {
+    config.cluster = ResolveBeside(file, *cluster);
+  }
   const auto threads = static_cast<std::size_t>(table.TryInt("threads", 0, 1024).value_or(0));
   config.strategy.threads =
       threads != 0 ? threads
@@ -74,6 +82,22 @@ void ReadCompute(TomlTable table, TrainerConfig& config) {
       strategy == "mirrored" ? static_cast<std::size_t>(replicas.value_or(2)) : 1;
 }
 
+// Said twice, on purpose: who asks for several hosts must also open the walls for them.
+void ReadSandbox(TomlTable& root, const TrainerConfig& config) {
+  auto sandbox = root.TryTable("sandbox");
+  const std::string network = sandbox ? sandbox->TryString("network").value_or("none") : "none";
+  const std::string_view wanted = config.cluster ? "site_cluster" : "none";
+  if (network == wanted) {
+    return;
+  }
+  const std::string message = "must be \"" + std::string(wanted) + "\" with this strategy";
+  if (sandbox) {
+    sandbox->Fail("network", message);
+  } else {
+    root.Fail("sandbox", "is missing: its `network` " + message);
+  }
+}
+
 }  // namespace
 
 StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_view file) {
@@ -82,15 +106,11 @@ StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_vi
   TrainerConfig config;
   ReadTrainer(root, file, config);
   if (auto compute = root.TryTable("compute")) {
-    ReadCompute(*std::move(compute), config);
+    ReadCompute(*std::move(compute), file, config);
   } else {
     config.strategy.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1024);
   }
-  if (auto sandbox = root.TryTable("sandbox")) {
-    if (sandbox->TryString("network").value_or("none") != "none") {
-      sandbox->Fail("network", "must be \"none\": this version offers no other");
-    }
-  }
+  ReadSandbox(root, config);
   if (auto limits = root.TryTable("limits")) {
     if (const auto bytes = limits->TryInt("model_bytes", 1024, kLargestSize)) {
       config.model_bytes = static_cast<std::uint64_t>(*bytes);

@@ -32,13 +32,17 @@ Json HelloJson(const HelloMessage& hello) {
   for (const SandboxLayer layer : hello.sandbox) {
     sandbox.emplace_back(LayerName(layer));
   }
-  return JsonObject{{"type", "hello"},
-                    {"versions", std::move(versions)},
-                    {"trainer", PrintHex(hello.trainer)},
-                    {"datasets", std::move(datasets)},
-                    {"sandbox", std::move(sandbox)},
-                    {"landlock_abi", hello.landlock_abi},
-                    {"canary", hello.canary}};
+  Json json = JsonObject{{"type", "hello"},
+                         {"versions", std::move(versions)},
+                         {"trainer", PrintHex(hello.trainer)},
+                         {"datasets", std::move(datasets)},
+                         {"sandbox", std::move(sandbox)},
+                         {"landlock_abi", hello.landlock_abi},
+                         {"canary", hello.canary}};
+  if (hello.site_cluster) {
+    json.Set("network", "site_cluster");
+  }
+  return json;
 }
 
 Json TaskJson(const TaskMessage& task) {

@@ -34,7 +34,8 @@ struct HelloMessage {
   std::vector<DatasetFact> datasets;
   std::vector<SandboxLayer> sandbox;
   std::uint32_t landlock_abi = 0;
-  std::uint32_t canary = 0;  // ways out tried, all shut
+  std::uint32_t canary = 0;   // ways out tried, all shut
+  bool site_cluster = false;  // it keeps connections to other hosts of its site
   friend bool operator==(const HelloMessage&, const HelloMessage&) = default;
 };
 

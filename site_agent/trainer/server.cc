@@ -241,15 +241,15 @@ Status ServeTrainer(const FileHandle& listener, TaskHandler& handler, const Serv
   return OkStatus();
 }
 
-Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler,
-                                const ServeOptions& options, const std::function<void()>& ready) {
+Status ServeUntilStopped(const std::function<Status(std::stop_token)>& serve,
+                         const std::function<void()>& ready) {
   const Signals signals;
   ready();
   Status served;
   std::jthread server([&](const std::stop_token& stop) {
-    served = ServeTrainer(listener, handler, options, stop);
+    served = serve(stop);
     if (!stop.stop_requested()) {
-      kill(getpid(), SIGTERM);  // the listening socket failed: end the wait below
+      kill(getpid(), SIGTERM);  // it ended by itself: end the wait below
     }
   });
   while (signals.Wait(std::chrono::hours(1)) == Signals::Asked::kNothing) {
@@ -257,6 +257,15 @@ Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler
   server.request_stop();
   server.join();
   return served;
+}
+
+Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler,
+                                const ServeOptions& options, const std::function<void()>& ready) {
+  return ServeUntilStopped(
+      [&](std::stop_token stop) {
+        return ServeTrainer(listener, handler, options, std::move(stop));
+      },
+      ready);
 }
 
 }  // namespace domicile::site_agent

@@ -44,10 +44,14 @@ struct ServeOptions {
 Status ServeTrainer(const FileHandle& listener, TaskHandler& handler, const ServeOptions& options,
                     std::stop_token stop);
 
-// A trainer program's life after its walls are up: ServeTrainer on a thread of its own until
-// SIGTERM, SIGINT or SIGHUP (it loads nothing anew), or until the listening socket fails. `ready`
-// is told once signals are taken here, before the first connection. Call before the program starts
-// threads.
+// A trainer program's life after its walls are up: `serve` on a thread of its own until SIGTERM,
+// SIGINT or SIGHUP (it loads nothing anew) asks it to stop, or until it ends by itself. `ready` is
+// told once signals are taken here, before `serve` begins. Returns what `serve` returned. Call
+// before the program starts threads.
+Status ServeUntilStopped(const std::function<Status(std::stop_token)>& serve,
+                         const std::function<void()>& ready);
+
+// The above of ServeTrainer.
 Status ServeTrainerUntilStopped(const FileHandle& listener, TaskHandler& handler,
                                 const ServeOptions& options, const std::function<void()>& ready);
 

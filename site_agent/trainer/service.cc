@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "crypto/sha256.h"
 #include "crypto/tree_digest.h"
-#include "site_agent/trainer/execute.h"
 
 namespace domicile::site_agent {
 
@@ -151,6 +151,7 @@ HelloMessage TrainerService::Hello() const {
   hello.sandbox = start_.sandbox.layers;
   hello.landlock_abi = start_.sandbox.landlock_abi;
   hello.canary = start_.canary;
+  hello.site_cluster = start_.site_cluster;
   return hello;
 }
 
@@ -293,12 +294,53 @@ TrainerService::Ended TrainerService::RunPhase(const TaskMessage& task, const co
     case contracts::PhaseKind::kStatistics:
       return to_ended(ComputeStatistics(plan, data));
     case contracts::PhaseKind::kTrain:
-      return to_ended(Train(plan, data, model, task.round,
-                            {config_.strategy, std::move(stop), progress, &clock_}));
+      return RunTrain(task, plan, data, model,
+                      {config_.strategy, std::move(stop), progress, &clock_});
     case contracts::PhaseKind::kEvaluate:
       return to_ended(Evaluate(plan, data, model));
   }
   return Refuse(policy::Reason::kMalformed);
+}
+
+TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const contracts::Plan& plan,
+                                               const LoadedDataset& data,
+                                               const std::vector<models::NamedTensor>& model,
+                                               TrainOptions options) {
+  const int attempts = cluster_ != nullptr ? cluster_->Attempts() : 1;
+  for (int attempt = 1; attempt <= attempts && !options.stop.stop_requested(); ++attempt) {
+    if (cluster_ != nullptr) {
+      const StatusOr<models::WorkerGroup*> group = cluster_->Begin(task, options.stop);
+      if (!group.ok()) {
+        LogError("cluster: " + std::string(Message(group.status())));
+        if (group.status().code() != StatusCode::kUnavailable) {
+          break;
+        }
+        continue;
+      }
+      options.strategy.workers = *group;
+    }
+    const Outcome<TrainResult> trained = Train(plan, data, model, task.round, options);
+    if (!trained.ok()) {
+      FailedMessage failed = ToFailed(trained.TheFault(), data.counts.read);
+      // Of the group, as far as can be told here; every other fault is the same on all hosts.
+      if (failed.reason == policy::Reason::kTrainerFailed && attempt < attempts) {
+        continue;
+      }
+      return failed;
+    }
+    ResultMessage result = ToResult(*trained);
+    const Status ended =
+        cluster_ != nullptr ? cluster_->End(crypto::Sha256(result.tensors)) : OkStatus();
+    if (ended.ok()) {
+      return result;
+    }
+    LogError("cluster: " + std::string(Message(ended)));
+    if (ended.code() == StatusCode::kDataLoss) {
+      break;
+    }
+  }
+  return Refuse(options.stop.stop_requested() ? policy::Reason::kCancelled
+                                              : policy::Reason::kTrainerFailed);
 }
 
 StatusOr<std::optional<std::uint64_t>> TrainerService::HandOut(const Table& table) {

@@ -19,7 +19,9 @@
 #include "models/safetensors.h"
 #include "site_agent/datasets/dataset.h"
 #include "site_agent/sandbox/lockdown.h"
+#include "site_agent/trainer/cluster_tasks.h"
 #include "site_agent/trainer/config.h"
+#include "site_agent/trainer/execute.h"
 #include "site_agent/trainer/foreign.h"
 #include "site_agent/trainer/server.h"
 #include "site_agent/trainer/task_check.h"
@@ -31,8 +33,9 @@ namespace domicile::site_agent {
 // What the process found out about itself before it opened the data.
 struct TrainerStart {
   SandboxReport sandbox;
-  std::uint32_t canary = 0;  // ways out tried, all shut
-  Digest trainer;            // SHA-256 of the program file, or the digest of `[program]`
+  std::uint32_t canary = 0;   // ways out tried, all shut
+  bool site_cluster = false;  // connections to other hosts of the site were kept
+  Digest trainer;             // SHA-256 of the program file, or the digest of `[program]`
 };
 
 // Details of failures go to the log of this process (base/log.h), never to the socket.
@@ -47,6 +50,10 @@ class TrainerService final : public TaskHandler {
       const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
       const TrainerStart& start, const Clock& clock, Random& random,
       std::unique_ptr<ForeignTrainer> foreign = nullptr);
+
+  // Train tasks are done with the other hosts of the site from now on. Before the first task; the
+  // tasks must outlive the service.
+  void SetCluster(ClusterTasks* cluster) { cluster_ = cluster; }
 
   HelloMessage Hello() const override;
   std::optional<FailedMessage> Admit(const TaskMessage& task, std::uint64_t payload_bytes) override;
@@ -69,6 +76,8 @@ class TrainerService final : public TaskHandler {
   Ended RunForeign(const TaskMessage& task, const contracts::Plan& plan, const Table& table,
                    const std::vector<models::NamedTensor>& model,
                    const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+  Ended RunTrain(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
+                 const std::vector<models::NamedTensor>& model, TrainOptions options);
   // What earlier uses of the grant leave of it.
   policy::Reason CheckUse(const TaskMessage& task);
   // Counts and remembers, before the statistics are handed out. Errors: of the store.
@@ -81,6 +90,7 @@ class TrainerService final : public TaskHandler {
   crypto::SecretBytes salt_;
   std::vector<Table> tables_;
   OwnFacts own_;
+  ClusterTasks* cluster_ = nullptr;  // null: this host alone
 
   // Of the one task at a time (see TaskHandler).
   VersionStore versions_;

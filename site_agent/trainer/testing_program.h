@@ -89,7 +89,7 @@ class Process {
 class TestSite {
  public:
   // `extra` goes into `[trainer]`, `tables` to the end of its configuration.
-  explicit TestSite(std::string extra = {}, std::string_view tables = {}) {
+  explicit TestSite(std::string_view extra = {}, std::string_view tables = {}) {
     std::string name = "/tmp/domicile-program-XXXXXX";
     folder_ = mkdtemp(name.data());
     REQUIRE(chmod(folder_.c_str(), 0777) == 0);
@@ -99,19 +99,21 @@ class TestSite {
     Write("dataset.toml",
           "[dataset]\nalias = \"heart\"\nversion = \"1\"\nfiles = [\"table.csv\"]\n"
           "test_every = 3\n");
-    Write("trainer.toml",
-          "[trainer]\nfederation = \"heart.example\"\nsite = \"cleveland\"\n"
-          "state = \"state\"\nsocket = \"t.sock\"\ndatasets = [\"dataset.toml\"]\n"
-          "approvals = 1\n" +
-              std::move(extra) +
-              "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = \"" +
-              job.approver.Verifier().Print() + "\"\n" + std::string(tables));
+    Write("trainer.toml", Config("state", "t.sock", extra, tables));
     job.body.not_after = SystemClock().Now() + std::chrono::hours(1);
   }
   ~TestSite() { std::system(("rm -rf '" + folder_ + "'").c_str()); }
   TestSite(const TestSite&) = delete;
   TestSite& operator=(const TestSite&) = delete;
 
+  std::string Config(const std::string& state, const std::string& socket, std::string_view extra,
+                     std::string_view tables) const {
+    return "[trainer]\nfederation = \"heart.example\"\nsite = \"cleveland\"\nstate = \"" + state +
+           "\"\nsocket = \"" + socket + "\"\ndatasets = [\"dataset.toml\"]\napprovals = 1\n" +
+           std::string(extra) +
+           "[[approver]]\nrole = \"operator\"\norganisation = \"data-office\"\nkey = \"" +
+           job.approver.Verifier().Print() + "\"\n" + std::string(tables);
+  }
   std::string In(std::string_view name) const { return JoinPath(folder_, name); }
   void Write(std::string_view name, std::string_view text) const {
     REQUIRE(WriteFileDurably(In(name), AsBytes(text), 0644).ok());
@@ -119,15 +121,15 @@ class TestSite {
   Process Start(bool as_nobody = false) const {
     return {{Program("domicile-trainer"), "--config", In("trainer.toml")}, as_nobody};
   }
-  TrainerClient Connect() const {
+  TrainerClient Connect(std::string_view socket = "t.sock") const {
     StatusOr<TrainerClient> client =
-        TrainerClient::Connect({In("t.sock"), {}, std::chrono::seconds(20)});
+        TrainerClient::Connect({In(socket), {}, std::chrono::seconds(20)});
     REQUIRE(client.ok());
     return *std::move(client);
   }
   // Approves the job for the trainer that serves.
-  void Approve() {
-    const TrainerClient client = Connect();
+  void Approve(std::string_view socket = "t.sock") {
+    const TrainerClient client = Connect(socket);
     REQUIRE(!client.hello().datasets.empty());
     job.body.trainer = client.hello().trainer;
     job.body.dataset_commitment = client.hello().datasets[0].commitment;
