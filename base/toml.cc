@@ -311,6 +311,27 @@ std::vector<std::int64_t> TomlTable::Ints(std::string_view key, std::int64_t low
   return TryInts(key, low, high).value_or(std::vector<std::int64_t>{});
 }
 
+std::vector<double> TomlTable::Doubles(std::string_view key, double low, double high) {
+  const auto* node = static_cast<const toml::node*>(Take(key, true));
+  std::vector<double> numbers;
+  if (node == nullptr) {
+    return numbers;
+  }
+  const toml::array* items = node->as_array();
+  bool fits = items != nullptr;
+  for (std::size_t i = 0; fits && i < items->size(); ++i) {
+    const toml::node& item = *items->get(i);
+    const double number = item.is_number() ? *item.value<double>() : low - 1;
+    fits = number >= low && number <= high;
+    numbers.push_back(number);
+  }
+  if (!fits) {
+    Fail(key, "must be a list of numbers from " + PrintDouble(low) + " to " + PrintDouble(high));
+    numbers.clear();
+  }
+  return numbers;
+}
+
 std::optional<TomlTable> TomlTable::TryTable(std::string_view key) {
   const auto* node = static_cast<const toml::node*>(Take(key, false));
   if (node == nullptr) {

@@ -69,6 +69,7 @@ class TomlTable {
   std::vector<std::int64_t> Ints(std::string_view key, std::int64_t low, std::int64_t high);
   std::optional<std::vector<std::int64_t>> TryInts(std::string_view key, std::int64_t low,
                                                    std::int64_t high);
+  std::vector<double> Doubles(std::string_view key, double low, double high);
   // A sub-table; an absent one behaves as an empty table (Table notes the error, TryTable does
   // not).
   TomlTable Table(std::string_view key);

@@ -46,6 +46,7 @@ TEST_CASE("TomlDocument: reads every kind of field, and everything asked for is 
   CHECK(root.Time("moment") == ParseTime("2026-12-01T09:30:00.25Z").value());
   CHECK(root.Strings("words") == std::vector<std::string>{"a", "b"});
   CHECK(root.Ints("numbers", 1, 2) == std::vector<std::int64_t>{1, 2});
+  CHECK(root.Doubles("numbers", 1, 2) == std::vector<double>{1, 2});
   CHECK(root.Table("inner").Int("depth", 0, 9) == 2);
   std::vector<TomlTable> parts = root.Tables("part");
   REQUIRE(parts.size() == 2);
@@ -94,6 +95,12 @@ TEST_CASE("TomlDocument: errors name file, line, column and field") {
        "f.toml:8:11: `numbers` must be a list of strings, such as [\"a\", \"b\"]"},
       {"numbers out of range", [](TomlTable& t) { t.Ints("numbers", 0, 1); },
        "f.toml:8:11: `numbers` must be a list of whole numbers from 0 to 1"},
+      {"decimals out of range", [](TomlTable& t) { t.Doubles("numbers", 0, 1.5); },
+       "f.toml:8:11: `numbers` must be a list of numbers from 0 to 1.5"},
+      {"no decimals", [](TomlTable& t) { t.Doubles("words", 0, 1); },
+       "f.toml:7:9: `words` must be a list of numbers from 0 to 1"},
+      {"no list of decimals", [](TomlTable& t) { t.Doubles("nothing", 0, 1); },
+       "f.toml:1:1: `nothing` is missing"},
       {"no table", [](TomlTable& t) { t.Table("name"); }, "f.toml:1:8: `name` must be a table"},
       {"no array of tables", [](TomlTable& t) { t.Tables("inner"); },
        "f.toml:10:1: `inner` must be an array of tables, written [[inner]]"},

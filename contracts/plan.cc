@@ -1,4 +1,4 @@
-// What follows from a plan: tensors, phases, the bounds of its grids.
+// What follows from a plan: sizes, phases, the bounds of its grids.
 #include "contracts/plan.h"
 
 #include <cmath>
@@ -37,33 +37,6 @@ std::uint64_t TensorSpec::Size() const {
   return size;
 }
 
-std::vector<TensorSpec> Plan::Tensors() const {
-  const std::uint64_t inputs = NumInputs();
-  const std::uint64_t outputs = NumOutputs();
-  switch (model.kind) {
-    case ModelKind::kNone:
-      return {};
-    case ModelKind::kRaw:
-      return model.tensors;
-    case ModelKind::kLogistic:
-      return {
-          outputs == 1 ? TensorSpec{"weight", {inputs}} : TensorSpec{"weight", {inputs, outputs}},
-          TensorSpec{"bias", {outputs}}};
-    case ModelKind::kMlp:
-      break;
-  }
-  std::vector<TensorSpec> tensors;
-  std::uint64_t in = inputs;
-  for (std::size_t layer = 0; layer <= model.hidden.size(); ++layer) {
-    const std::uint64_t out = layer < model.hidden.size() ? model.hidden[layer] : outputs;
-    const std::string prefix = "layer" + std::to_string(layer);
-    tensors.push_back({prefix + ".weight", {in, out}});
-    tensors.push_back({prefix + ".bias", {out}});
-    in = out;
-  }
-  return tensors;
-}
-
 std::uint64_t Plan::NumParameters() const {
   std::uint64_t total = 0;
   for (const TensorSpec& tensor : Tensors()) {
@@ -76,7 +49,8 @@ std::size_t Plan::NumOutputs() const {
   if (model.kind == ModelKind::kNone || model.kind == ModelKind::kRaw) {
     return 0;
   }
-  return schema.label.NumClasses() == 2 ? 1 : schema.label.NumClasses();
+  const std::size_t classes = schema.label.NumClasses();
+  return schema.label.number || classes == 2 ? 1 : classes;
 }
 
 std::vector<PhaseKind> Plan::Phases(RoundNumber round) const {

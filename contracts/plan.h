@@ -18,9 +18,27 @@
 namespace domicile::contracts {
 
 // Stored and sent: append, never renumber. Zero is never valid.
-enum class ModelKind : std::uint8_t { kNone = 0, kLogistic = 1, kMlp = 2, kRaw = 3 };
+enum class ModelKind : std::uint8_t {
+  kNone = 0,
+  kLogistic = 1,
+  kMlp = 2,
+  kRaw = 3,  // a foreign trainer's: no schema, normalisation, evaluation or optimizer
+  kConvNet = 4,
+  kEncoder = 5,  // of BERT's architecture
+  kLinear = 6,   // least squares
+};
 enum class Activation : std::uint8_t { kNone = 0, kTanh = 1, kRelu = 2, kSigmoid = 3 };
-enum class OptimizerKind : std::uint8_t { kNone = 0, kSgd = 1, kAdam = 2 };
+enum class NormKind : std::uint8_t {
+  kNone = 0,
+  kOff = 1,
+  kGroup = 2,
+  kBatch = 3,        // its running statistics stay at the site
+  kFrozenBatch = 4,  // by mean 0 and variance 1
+};
+enum class PoolingKind : std::uint8_t { kNone = 0, kMean = 1, kFirst = 2 };
+enum class OptimizerKind : std::uint8_t { kNone = 0, kSgd = 1, kAdam = 2, kAdamW = 3 };
+enum class ScheduleKind : std::uint8_t { kNone = 0, kConstant = 1, kCosine = 2 };
+enum class LastBatch : std::uint8_t { kNone = 0, kKeep = 1, kDrop = 2 };
 enum class PlanView : std::uint8_t { kNone = 0, kSumOnly = 1, kMasked = 2, kPlain = 3 };
 enum class WeightRule : std::uint8_t { kNone = 0, kExamples = 1, kEqual = 2 };
 enum class PhaseKind : std::uint8_t { kNone = 0, kStatistics = 1, kTrain = 2, kEvaluate = 3 };
@@ -32,23 +50,76 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+// One block of a convolutional network: convolution, norm, activation, maximum pool.
+struct ConvBlockPlan {
+  std::uint32_t filters = 0;
+  std::uint32_t kernel = 0;
+  std::uint32_t stride = 1;
+  std::uint32_t padding = 0;
+  NormKind norm = NormKind::kNone;
+  std::uint32_t groups = 0;  // kGroup
+  std::uint32_t pool = 0;    // window and step; 0: no pool
+  friend bool operator==(const ConvBlockPlan&, const ConvBlockPlan&) = default;
+};
+
+struct EncoderPlan {
+  std::uint32_t vocabulary = 0;
+  std::uint32_t positions = 0;
+  std::uint32_t types = 0;
+  std::uint32_t width = 0;
+  std::uint32_t layers = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t intermediate = 0;
+  PoolingKind pooling = PoolingKind::kNone;
+  std::uint32_t lora_rank = 0;  // 0: no adapters. Else only they and the head are trained
+  double lora_alpha = 0;
+  std::optional<Digest> pretrained;  // SHA-256 of a safetensors file that every site has
+  friend bool operator==(const EncoderPlan&, const EncoderPlan&) = default;
+};
+
 struct ModelPlan {
-  ModelKind kind = ModelKind::kNone;  // kRaw: no schema, normalisation, evaluation or optimizer
-  std::vector<std::uint32_t> hidden;  // widths of the hidden layers, input side first (MLP)
-  Activation activation = Activation::kNone;
-  std::uint64_t seed = 0;           // of the first weights (MLP); logistic starts at zero
+  ModelKind kind = ModelKind::kNone;
+  std::vector<std::uint32_t> hidden;          // widths of dense layers, input side first
+  Activation activation = Activation::kNone;  // MLP, convolutional
+  double dropout = 0;                         // convolutional, encoder
+  std::uint64_t seed = 0;             // of the first weights; logistic and linear start at zero
+  std::vector<ConvBlockPlan> blocks;  // convolutional
+  EncoderPlan encoder;
   std::vector<TensorSpec> tensors;  // kRaw only: a foreign trainer's tensors, starting at zero
   friend bool operator==(const ModelPlan&, const ModelPlan&) = default;
+};
+
+// What holds from a round on, until the next stage.
+struct StagePlan {
+  std::uint32_t from_round = 1;
+  std::vector<std::string> frozen;  // patterns of tensor names: `*` is any characters
+  double learning_rate = 0;
+  friend bool operator==(const StagePlan&, const StagePlan&) = default;
 };
 
 struct TrainingPlan {
   OptimizerKind optimizer = OptimizerKind::kNone;
   double learning_rate = 0;
-  double momentum = 0;             // SGD
-  double l2 = 0;                   // gradient l2 * w, never on biases
-  std::uint32_t local_steps = 0;   // optimizer steps a round
+  double momentum = 0;      // SGD
+  bool nesterov = false;    // SGD
+  double weight_decay = 0;  // SGD, AdamW; never of biases and norms
+  double beta1 = 0;         // Adam, AdamW
+  double beta2 = 0;
+  double epsilon = 0;
+  double l2 = 0;         // gradient l2 * w, never on biases
+  double clip_norm = 0;  // of the gradient of a step; 0: none
+  ScheduleKind schedule = ScheduleKind::kNone;
+  std::uint32_t warmup_steps = 0;  // of the job, over all its rounds
+  double warmup_from = 0;          // share of the rate before the first step
+  std::uint32_t base_batch = 0;    // the rate is for this many rows, and grows with `batch`; 0: not
+  std::uint32_t local_steps = 0;   // optimizer steps a round; 0: local_epochs
+  std::uint32_t local_epochs = 0;  // passes over the training rows a round; 0: local_steps
   std::uint32_t batch = 0;         // rows a step; 0: all of them
-  std::uint64_t shuffle_seed = 0;  // of the order of rows, where batch is not 0
+  LastBatch last_batch = LastBatch::kNone;  // what an epoch ends with, where batch is not 0
+  bool shuffle = false;                     // the order of rows, where batch is not 0
+  std::uint64_t shuffle_seed = 0;
+  std::vector<std::string> frozen;  // before the first stage; patterns as of a stage
+  std::vector<StagePlan> stages;    // in order of rounds
   friend bool operator==(const TrainingPlan&, const TrainingPlan&) = default;
 };
 
@@ -115,14 +186,15 @@ struct Plan {
   EvaluationPlan evaluation;
   std::vector<std::string> recipients;  // who may get models: "sites", "operator", party names
 
-  // The weights that deltas cover, in order. Logistic: "weight" [inputs], "bias" [1] (two classes)
-  // or "weight" [inputs, classes], "bias" [classes]. MLP: "layer0.weight" [in, out], "layer0.bias"
-  // [out], ...
+  // The weights that deltas cover and model files hold, in order: those trained in some stage. The
+  // names and shapes of each kind are on the format page.
   std::vector<TensorSpec> Tensors() const;
-  std::uint64_t NumParameters() const;
-  std::size_t NumInputs() const { return schema.InputNames().size(); }
-  // One output with a sigmoid for two classes, else one per class with a softmax.
+  std::uint64_t NumParameters() const;  // of Tensors()
+  std::size_t NumInputs() const { return schema.NumInputs(); }
+  // One output with a sigmoid for two classes, else one per class with a softmax; one for a number.
   std::size_t NumOutputs() const;
+  // What holds in a round: the plan's own settings, or those of its latest stage.
+  StagePlan StageOf(RoundNumber round) const;
   // The phases of a round, in order; empty beyond the last round, and for 0.
   std::vector<PhaseKind> Phases(RoundNumber round) const;
 
@@ -151,9 +223,9 @@ Digest PlanDigest(const Plan& plan);
 
 // The words of plan files; empty for kNone.
 std::string_view PhaseName(PhaseKind kind);          // "statistics", "train", "evaluate"
-std::string_view ModelKindName(ModelKind kind);      // "logistic", "mlp", "raw"
+std::string_view ModelKindName(ModelKind kind);      // "logistic", "mlp", "raw", "conv_net", ...
 std::string_view ActivationName(Activation kind);    // "tanh", "relu", "sigmoid"
-std::string_view OptimizerName(OptimizerKind kind);  // "sgd", "adam"
+std::string_view OptimizerName(OptimizerKind kind);  // "sgd", "adam", "adamw"
 std::string_view ViewName(PlanView view);            // "sum_only", "masked", "plain"
 std::string_view WeightRuleName(WeightRule rule);    // "examples", "equal"
 

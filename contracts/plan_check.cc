@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
+#include "contracts/internal/plan_model.h"
 
 namespace domicile::contracts::internal {
 
@@ -16,14 +16,6 @@ namespace {
 constexpr std::size_t kLongestName = 80;
 constexpr std::size_t kLongestPurpose = 64;
 constexpr std::size_t kMaxRecipients = 32;
-constexpr std::size_t kMaxHiddenLayers = 16;
-constexpr std::size_t kMaxTensors = 4'096;
-constexpr std::size_t kMaxDimensions = 8;
-constexpr std::size_t kLongestTensorName = 120;
-
-Fault At(std::string table, std::string key, std::string message) {
-  return {std::move(table), std::nullopt, std::move(key), std::move(message)};
-}
 
 bool AllOf(std::string_view text, bool (*allowed)(char)) {
   return std::all_of(text.begin(), text.end(), allowed);
@@ -32,12 +24,6 @@ bool AllOf(std::string_view text, bool (*allowed)(char)) {
 bool IsPurpose(std::string_view text) {
   return !text.empty() && text.size() <= kLongestPurpose &&
          AllOf(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
-}
-
-bool IsTensorName(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestTensorName && AllOf(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  });
 }
 
 std::optional<Fault> FindHeadFault(const Plan& plan) {
@@ -62,80 +48,6 @@ std::optional<Fault> FindHeadFault(const Plan& plan) {
     if (!distinct.insert(recipient).second) {
       return At("", "recipients", "names `" + recipient + "` twice");
     }
-  }
-  return std::nullopt;
-}
-
-std::optional<Fault> FindTensorFault(const std::vector<TensorSpec>& tensors) {
-  if (tensors.empty() || tensors.size() > kMaxTensors) {
-    return At("model", "tensor", "must be 1 to 4096 tables [[model.tensor]]");
-  }
-  std::set<std::string_view> names;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const TensorSpec& tensor = tensors[i];
-    const auto fault = [i](std::string key, std::string message) {
-      return Fault{"model.tensor", i, std::move(key), std::move(message)};
-    };
-    if (!IsTensorName(tensor.name)) {
-      return fault("name", "must be 1 to 120 of a-z, 0-9, `_` and `.`");
-    }
-    // A model file holds these beside the weights.
-    if (tensor.name.starts_with("normalisation.") || tensor.name == "__metadata__") {
-      return fault("name", "is a name that model files use themselves; choose another");
-    }
-    if (!names.insert(tensor.name).second) {
-      return fault("name", "is the name of another tensor");
-    }
-    if (tensor.shape.size() > kMaxDimensions ||
-        std::find(tensor.shape.begin(), tensor.shape.end(), 0U) != tensor.shape.end()) {
-      return fault("shape", "must be at most 8 sizes of at least 1");
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Fault> FindModelFault(const Plan& plan) {
-  const bool is_raw = plan.model.kind == ModelKind::kRaw;
-  if (plan.model.kind == ModelKind::kNone) {
-    return At("model", "kind", "must be one of `logistic`, `mlp`, `raw`");
-  }
-  if (is_raw) {
-    if (plan.schema != SchemaContract{}) {
-      return At("", "feature", "has no use with a raw model: its trainer reads the table itself");
-    }
-    if (std::optional<Fault> fault = FindTensorFault(plan.model.tensors)) {
-      return fault;
-    }
-  } else if (std::optional<Fault> fault = FindSchemaFault(plan.schema)) {
-    return fault;
-  }
-  if (plan.model.kind == ModelKind::kMlp) {
-    if (plan.model.hidden.empty() || plan.model.hidden.size() > kMaxHiddenLayers) {
-      return At("model", "hidden", "must be 1 to 16 widths, such as [8]");
-    }
-    if (plan.model.activation == Activation::kNone) {
-      return At("model", "activation", "must be one of `tanh`, `relu`, `sigmoid`");
-    }
-  }
-  if (plan.NumParameters() > kMaxParameters) {
-    return At("model", "kind", "gives more than 2^30 parameters; make the model smaller");
-  }
-  return std::nullopt;
-}
-
-std::optional<Fault> FindTrainingFault(const Plan& plan) {
-  const TrainingPlan& training = plan.training;
-  if (plan.model.kind == ModelKind::kRaw) {
-    return std::nullopt;
-  }
-  if (training.optimizer == OptimizerKind::kNone) {
-    return At("training", "optimizer", "must be one of `sgd`, `adam`");
-  }
-  if (!(training.learning_rate > 0)) {
-    return At("training", "learning_rate", "must be above 0");
-  }
-  if (!(training.momentum < 1)) {
-    return At("training", "momentum", "must be below 1");
   }
   return std::nullopt;
 }
@@ -191,8 +103,8 @@ std::optional<Fault> FindNormalisationFault(const Plan& plan) {
     return std::nullopt;
   }
   const std::vector<InputOrigin> origins = OriginsOf(plan.schema);
-  if (plan.model.kind == ModelKind::kRaw) {
-    return At("", "normalisation", "has no use with a raw model");
+  if (plan.model.kind == ModelKind::kRaw || plan.schema.features.empty()) {
+    return At("", "normalisation", "has no use without columns [[feature]]");
   }
   if (!(normalisation.deviation_floor > 0)) {
     return At("normalisation", "deviation_floor", "must be above 0");
@@ -273,6 +185,10 @@ std::optional<Fault> FindPlanFault(const Plan& plan) {
   }
   if (plan.evaluation.enabled && plan.model.kind == ModelKind::kRaw) {
     return At("", "evaluation", "has no use with a raw model");
+  }
+  if (plan.evaluation.enabled &&
+      (plan.evaluation.bins == 0) != plan.schema.label.number.has_value()) {
+    return At("evaluation", "bins", "are of scores of classes; a number as label has none");
   }
   return FindNormalisationFault(plan);
 }

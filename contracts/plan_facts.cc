@@ -58,7 +58,9 @@ policy::UpdateKind DeltaKindOf(const Plan& plan) {
 policy::PlanFacts FactsOf(const Plan& plan) {
   policy::PlanFacts facts;
   facts.rounds = plan.rounds.count;
-  facts.local_steps = plan.training.local_steps;
+  // An epoch is at least one step wherever a site contributes at all.
+  facts.local_steps =
+      plan.training.local_steps != 0 ? plan.training.local_steps : plan.training.local_epochs;
   facts.batch = plan.training.batch;
   facts.clip_l2 = plan.update.clip_l2;
   facts.quorum = plan.rounds.quorum;

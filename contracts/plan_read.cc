@@ -5,6 +5,8 @@
 #include "contracts/internal/fields.h"
 #include "contracts/internal/plan_check.h"
 #include "contracts/internal/plan_words.h"
+#include "contracts/internal/read_model.h"
+#include "contracts/internal/read_training.h"
 #include "contracts/plan.h"
 
 namespace domicile::contracts {
@@ -13,7 +15,9 @@ namespace {
 
 using internal::Fault;
 using internal::JsonFields;
+using internal::Narrow;
 using internal::ReadWord;
+using internal::RefuseKey;
 using internal::TomlFields;
 
 constexpr std::size_t kLongestText = std::size_t{4} << 20U;
@@ -30,15 +34,6 @@ constexpr std::int64_t kDefaultStartAfterSeconds = 600;
 constexpr std::int64_t kDefaultBins = 1'000;
 constexpr double kDefaultDeviationFloor = 1e-3;
 
-std::uint32_t Narrow(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-template <typename Fields>
-void RefuseKey(Fields& fields, std::string_view key, std::string_view why) {
-  if (fields.Has(key)) {
-    fields.Fail(key, why);
-  }
-}
-
 template <typename Fields>
 void ReadHead(Fields& fields, Plan& plan) {
   plan.name = fields.String("name");
@@ -50,57 +45,6 @@ void ReadHead(Fields& fields, Plan& plan) {
     fields.Fail("dataset", "is wrong: " + std::string(Message(dataset.status())));
   }
   plan.recipients = fields.Strings("recipients");
-}
-
-template <typename Fields>
-void ReadModel(Fields fields, ModelPlan& model) {
-  model.kind = ReadWord<ModelKind>(fields, "kind", internal::kModelWords);
-  if (model.kind == ModelKind::kMlp) {
-    for (const std::int64_t width : fields.Ints("hidden", 1, internal::kMaxHiddenWidth)) {
-      model.hidden.push_back(Narrow(width));
-    }
-    model.activation = ReadWord<Activation>(fields, "activation", internal::kActivationWords);
-    model.seed =
-        static_cast<std::uint64_t>(fields.TryInt("seed", 0, kLargestJsonInteger).value_or(0));
-  }
-}
-
-template <typename Fields>
-TensorSpec ReadTensor(Fields fields) {
-  TensorSpec tensor;
-  tensor.name = fields.String("name");
-  const auto longest = static_cast<std::int64_t>(kMaxParameters);
-  for (const std::int64_t length : fields.Ints("shape", 1, longest)) {
-    tensor.shape.push_back(static_cast<std::uint64_t>(length));
-  }
-  return tensor;
-}
-
-template <typename Fields>
-void ReadTraining(Fields fields, ModelKind kind, TrainingPlan& training) {
-  if (kind == ModelKind::kRaw) {
-    for (const std::string_view key :
-         {"optimizer", "learning_rate", "momentum", "l2", "shuffle_seed"}) {
-      RefuseKey(fields, key, "has no use with a raw model: its trainer has settings of its own");
-    }
-  } else {
-    training.optimizer = ReadWord<OptimizerKind>(fields, "optimizer", internal::kOptimizerWords);
-    training.learning_rate = fields.Double("learning_rate", 0, internal::kMaxLearningRate);
-    if (training.optimizer == OptimizerKind::kAdam) {
-      RefuseKey(fields, "momentum", "has no use with `adam`");
-    } else {
-      training.momentum = fields.TryDouble("momentum", 0, 1).value_or(0);
-    }
-    training.l2 = fields.TryDouble("l2", 0, internal::kMaxL2).value_or(0);
-  }
-  training.local_steps = Narrow(fields.Int("local_steps", 1, internal::kMaxLocalSteps));
-  training.batch = Narrow(fields.TryInt("batch", 0, internal::kMaxBatch).value_or(0));
-  if (training.batch == 0) {
-    RefuseKey(fields, "shuffle_seed", "has no use where `batch` is 0, all rows");
-  } else if (kind != ModelKind::kRaw) {
-    training.shuffle_seed = static_cast<std::uint64_t>(
-        fields.TryInt("shuffle_seed", 0, kLargestJsonInteger).value_or(0));
-  }
 }
 
 // All but offsets and ranges, which stand in different places in the two forms.
@@ -146,8 +90,12 @@ void ReadUpdate(Fields fields, UpdatePlan& update) {
 }
 
 template <typename Fields>
-void ReadEvaluation(Fields fields, EvaluationPlan& evaluation) {
+void ReadEvaluation(Fields fields, const Label& label, EvaluationPlan& evaluation) {
   evaluation.enabled = true;
+  if (label.number) {
+    RefuseKey(fields, "bins", "are of scores of classes; a number as label has none");
+    return;
+  }
   evaluation.bins =
       Narrow(fields.TryInt("bins", internal::kMinBins, internal::kMaxBins).value_or(kDefaultBins));
 }
@@ -186,18 +134,41 @@ void ReadTabular(TomlTable& root, Plan& plan) {
   }
   ReadFeatureScales(root, plan.schema, plan.normalisation);
   if (std::optional<TomlTable> table = root.TryTable("evaluation")) {
-    ReadEvaluation(TomlFields(*table), plan.evaluation);
+    ReadEvaluation(TomlFields(*table), plan.schema.label, plan.evaluation);
   }
 }
 
-void ReadRaw(TomlTable& root, Plan& plan) {
-  for (const TomlTable& tensor : root.Table("model").Tables("tensor")) {
-    plan.model.tensors.push_back(ReadTensor(TomlFields(tensor)));
-  }
-  for (const std::string_view key : {"feature", "label", "normalisation", "evaluation"}) {
+void RefuseTabular(TomlTable& root) {
+  for (const std::string_view key :
+       {"feature", "image", "text", "label", "normalisation", "evaluation"}) {
     if (root.Has(key)) {
       root.Fail(key, "has no use with a raw model: its trainer reads the table itself");
     }
+  }
+}
+
+void ReadModel(TomlTable table, ModelPlan& model) {
+  internal::ReadModel(TomlFields(table), model);
+  if (model.kind == ModelKind::kConvNet) {
+    for (const TomlTable& block : table.Tables("block")) {
+      model.blocks.push_back(internal::ReadBlock(TomlFields(block)));
+    }
+  }
+  if (model.kind == ModelKind::kRaw) {
+    for (const TomlTable& tensor : table.Tables("tensor")) {
+      model.tensors.push_back(internal::ReadTensor(TomlFields(tensor)));
+    }
+  }
+}
+
+void ReadTraining(TomlTable table, ModelKind kind, TrainingPlan& training) {
+  internal::ReadTraining(TomlFields(table), kind, training);
+  for (const TomlTable& stage : table.Tables("stage")) {
+    if (kind == ModelKind::kRaw) {
+      table.Fail("stage", internal::kNotOfRaw);
+      return;
+    }
+    training.stages.push_back(internal::ReadStage(TomlFields(stage), training.learning_rate));
   }
 }
 
@@ -220,20 +191,46 @@ void ReadTabular(JsonReader& reader, Plan& plan) {
   }
   if (const Json* object = reader.TryObject("evaluation")) {
     JsonReader inner(*object, "plan.evaluation");
-    ReadEvaluation(JsonFields(inner), plan.evaluation);
+    ReadEvaluation(JsonFields(inner), plan.schema.label, plan.evaluation);
     reader.Merge(inner.Finish());
   }
 }
 
+// Reads each object of a list with `read`.
+template <typename T, typename Read>
+void ReadList(JsonReader& reader, const std::string& path, std::string_view key, Read read,
+              std::vector<T>& list) {
+  for (const Json& item : reader.Array(key)) {
+    JsonReader one(item, path + "." + std::string(key) + "[" + std::to_string(list.size()) + "]");
+    list.push_back(read(JsonFields(one)));
+    reader.Merge(one.Finish());
+  }
+}
+
 void ReadModel(JsonReader& reader, ModelPlan& model) {
-  JsonReader inner(reader.Object("model"), "plan.model");
-  ReadModel(JsonFields(inner), model);
+  const std::string path = "plan.model";
+  JsonReader inner(reader.Object("model"), path);
+  internal::ReadModel(JsonFields(inner), model);
+  if (model.kind == ModelKind::kConvNet) {
+    ReadList(inner, path, "blocks", internal::ReadBlock<JsonFields>, model.blocks);
+  }
   if (model.kind == ModelKind::kRaw) {
-    for (const Json& item : inner.Array("tensors")) {
-      JsonReader one(item, "plan.model.tensors[" + std::to_string(model.tensors.size()) + "]");
-      model.tensors.push_back(ReadTensor(JsonFields(one)));
-      inner.Merge(one.Finish());
-    }
+    ReadList(inner, path, "tensors", internal::ReadTensor<JsonFields>, model.tensors);
+  }
+  reader.Merge(inner.Finish());
+}
+
+void ReadTraining(JsonReader& reader, Plan& plan) {
+  const std::string path = "plan.training";
+  JsonReader inner(reader.Object("training"), path);
+  internal::ReadTraining(JsonFields(inner), plan.model.kind, plan.training);
+  if (plan.model.kind != ModelKind::kRaw) {
+    ReadList(
+        inner, path, "stages",
+        [&plan](JsonFields fields) {
+          return internal::ReadStage(fields, plan.training.learning_rate);
+        },
+        plan.training.stages);
   }
   reader.Merge(inner.Finish());
 }
@@ -244,9 +241,7 @@ void ReadTables(JsonReader& reader, Plan& plan) {
   if (plan.model.kind != ModelKind::kRaw) {
     ReadTabular(reader, plan);
   }
-  JsonReader training(reader.Object("training"), "plan.training");
-  ReadTraining(JsonFields(training), plan.model.kind, plan.training);
-  reader.Merge(training.Finish());
+  ReadTraining(reader, plan);
   JsonReader rounds(reader.Object("rounds"), "plan.rounds");
   ReadRounds(JsonFields(rounds), plan.rounds);
   reader.Merge(rounds.Finish());
@@ -263,13 +258,13 @@ StatusOr<Plan> PlanFromJobFile(std::string_view toml, std::string_view file) {
   Plan plan;
   TomlFields head(root);
   ReadHead(head, plan);
-  ReadModel(TomlFields(root.Table("model")), plan.model);
+  ReadModel(root.Table("model"), plan.model);
   if (plan.model.kind == ModelKind::kRaw) {
-    ReadRaw(root, plan);
+    RefuseTabular(root);
   } else {
     ReadTabular(root, plan);
   }
-  ReadTraining(TomlFields(root.Table("training")), plan.model.kind, plan.training);
+  ReadTraining(root.Table("training"), plan.model.kind, plan.training);
   ReadRounds(TomlFields(root.Table("rounds")), plan.rounds);
   ReadUpdate(TomlFields(root.Table("update")), plan.update);
   RETURN_IF_ERROR(document.Finish());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "contracts/testing_jobs.h"
 
 namespace domicile::contracts {
 namespace {
@@ -16,20 +17,6 @@ std::string ReadTree(const std::string& path) {
 }
 
 std::string HeartJob() { return ReadTree("deploy/examples/heart/job.toml"); }
-
-Plan MustPlan(const std::string& toml) {
-  const StatusOr<Plan> plan = PlanFromJobFile(toml, "job.toml");
-  INFO(ToString(plan.status()));
-  REQUIRE(plan.ok());
-  return *plan;
-}
-
-// `text` with its only `from` replaced.
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
 
 constexpr std::string_view kSmall = R"(name = "small"
 purpose = "testing"
@@ -171,6 +158,14 @@ TEST_CASE("Job file: defaults are those of the format page") {
   CHECK(plan.training.momentum == 0);
   CHECK(plan.training.l2 == 0);
   CHECK(plan.training.batch == 0);
+  CHECK_FALSE(plan.training.nesterov);
+  CHECK(plan.training.weight_decay == 0);
+  CHECK(plan.training.clip_norm == 0);
+  CHECK(plan.training.schedule == ScheduleKind::kConstant);
+  CHECK(plan.training.warmup_steps == 0);
+  CHECK(plan.training.local_epochs == 0);
+  CHECK_FALSE(plan.training.shuffle);
+  CHECK(plan.training.frozen.empty());
   CHECK_FALSE(plan.normalisation.enabled);
   CHECK_FALSE(plan.evaluation.enabled);
   CHECK(plan.rounds.deadline == std::chrono::seconds(3600));
@@ -219,26 +214,6 @@ TEST_CASE("Grid: the row limit that a refusal names is one that is accepted") {
             .ok());
 }
 
-struct Refusal {
-  std::string name;
-  const char* from;
-  const char* to;
-  const char* want;  // the start of the message behind "job.toml:LINE:COLUMN: "
-};
-
-void CheckRefusals(const std::string& job, std::span<const Refusal> cases) {
-  REQUIRE(PlanFromJobFile(job, "job.toml").ok());
-  for (const Refusal& c : cases) {
-    CAPTURE(c.name);
-    const StatusOr<Plan> plan = PlanFromJobFile(Replaced(job, c.from, c.to), "job.toml");
-    CHECK(plan.status().code() == StatusCode::kInvalidArgument);
-    const std::string message(Message(plan.status()));
-    CAPTURE(message);
-    CHECK(message.find("job.toml:") == 0);
-    CHECK(message.find(c.want) != std::string::npos);
-  }
-}
-
 TEST_CASE("Job file: unknown, misplaced and missing keys are refused at their place") {
   const Refusal cases[] = {
       {"unknown key", "local_steps = 10", "local_steps = 10\nmomentom = 0.9",
@@ -283,8 +258,10 @@ TEST_CASE("Job file: every range is checked") {
       {"recipient with a blank", "[\"sites\", \"operator\"]", "[\"all sites\"]",
        "`recipients` must be"},
       {"model kind", "kind = \"logistic\"", "kind = \"logistics\"",
-       "`model.kind` must be one of `logistic`, `mlp`, `raw` (did you mean `logistic`?)"},
-      {"optimizer", "\"sgd\"", "\"sdg\"", "`training.optimizer` must be one of `sgd`, `adam`"},
+       "`model.kind` must be one of `logistic`, `mlp`, `raw`, `conv_net`, `encoder`, `linear` (did "
+       "you mean `logistic`?)"},
+      {"optimizer", "\"sgd\"", "\"sdg\"",
+       "`training.optimizer` must be one of `sgd`, `adam`, `adamw`"},
       {"learning rate 0", "learning_rate = 0.5", "learning_rate = 0",
        "`training.learning_rate` must be above 0"},
       {"learning rate", "learning_rate = 0.5", "learning_rate = 1e31",

@@ -1,4 +1,5 @@
 // The canonical text of plans: golden, round trips, and what a peer could send instead.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -10,18 +11,13 @@
 #include "base/file.h"
 #include "contracts/internal/plan_check.h"
 #include "contracts/plan.h"
+#include "contracts/testing_jobs.h"
 
 namespace domicile::contracts {
 namespace {
 
 std::string ReadTree(const std::string& path) {
   return ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/" + path, 1U << 20U).value();
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 // Whole numbers, both ends included.
@@ -61,18 +57,33 @@ Feature PickFeature(std::size_t index) {
   return feature;
 }
 
-void PickTabular(Plan& plan) {
+Digest PickDigest() {
+  Digest digest;
+  for (std::uint8_t& byte : digest.bytes) {
+    byte = Pick<std::uint8_t>(1, 255);
+  }
+  return digest;
+}
+
+void PickLabel(Plan& plan) {
+  Label& label = plan.schema.label;
+  label.column = "label";
+  const bool learns_numbers = plan.model.kind != ModelKind::kLogistic;
+  if (plan.model.kind == ModelKind::kLinear || (learns_numbers && Pick(0, 3) == 0)) {
+    label.number = NumberLabel{PickDecimal(-10, 10), PickDecimal(0.1, 10)};
+  } else if (Pick(0, 1) == 1) {
+    label.positive_above = PickDecimal(-10, 10);
+  } else {
+    label.classes = {"no", "yes"};
+    if (Pick(0, 1) == 1) {
+      label.classes.emplace_back("unclear");
+    }
+  }
+}
+
+void PickTable(Plan& plan) {
   for (std::size_t i = 0; i <= Pick<std::size_t>(0, 5); ++i) {
     plan.schema.features.push_back(PickFeature(i));
-  }
-  plan.schema.label.column = "label";
-  if (Pick(0, 1) == 1) {
-    plan.schema.label.positive_above = PickDecimal(-10, 10);
-  } else {
-    plan.schema.label.classes = {"no", "yes"};
-    if (Pick(0, 1) == 1) {
-      plan.schema.label.classes.emplace_back("unclear");
-    }
   }
   if (Pick(0, 1) == 1) {
     plan.normalisation.enabled = true;
@@ -87,43 +98,133 @@ void PickTabular(Plan& plan) {
       }
     }
   }
-  plan.evaluation.enabled = Pick(0, 1) == 1;
-  plan.evaluation.bins = plan.evaluation.enabled ? Pick(10U, 10'000U) : 0;
+}
+
+void PickImage(Plan& plan) {
+  ImageInput image = {Pick(1U, 3U), Pick(16U, 40U), Pick(16U, 40U), {}, {}};
+  for (std::uint32_t channel = 0; channel < image.channels; ++channel) {
+    image.mean.push_back(PickDecimal(-1, 1));
+    image.deviation.push_back(PickDecimal(0.1, 2));
+  }
+  plan.schema.image = image;
+}
+
+void PickBlocks(ModelPlan& model) {
+  for (int i = 0; i <= Pick(0, 1); ++i) {
+    ConvBlockPlan block;
+    block.norm = static_cast<NormKind>(Pick(1, 4));
+    block.groups = block.norm == NormKind::kGroup ? Pick(1U, 3U) : 0;
+    block.filters = Pick(1U, 4U) * std::max(block.groups, 1U);
+    block.kernel = Pick(1U, 3U);
+    block.stride = Pick(1U, 2U);
+    block.padding = Pick(0U, block.kernel - 1);
+    block.pool = Pick(0U, 2U);
+    model.blocks.push_back(block);
+  }
+}
+
+void PickEncoder(Plan& plan) {
+  EncoderPlan& encoder = plan.model.encoder;
+  encoder.vocabulary = Pick(1U, 50U);
+  encoder.positions = Pick(2U, 20U);
+  encoder.types = Pick(1U, 3U);
+  encoder.heads = Pick(1U, 3U);
+  encoder.width = encoder.heads * Pick(1U, 4U);
+  encoder.layers = Pick(1U, 3U);
+  encoder.intermediate = Pick(1U, 20U);
+  encoder.pooling = static_cast<PoolingKind>(Pick(1, 2));
+  encoder.lora_rank = Pick(0U, encoder.width);
+  encoder.lora_alpha = encoder.lora_rank > 0 ? PickDecimal(0.1, 32) : 0;
+  if (Pick(0, 1) == 1) {
+    encoder.pretrained = PickDigest();
+  }
+  plan.schema.text = TextInput{Pick(2U, encoder.positions), PickDigest()};
+}
+
+void PickRaw(ModelPlan& model) {
+  for (std::size_t i = 0; i <= Pick<std::size_t>(0, 3); ++i) {
+    model.tensors.push_back({PickText("az09_.", 8) + std::to_string(i), {}});
+    for (int k = 0; k < Pick(0, 4); ++k) {
+      model.tensors.back().shape.push_back(Pick<std::uint64_t>(1, 9));
+    }
+  }
 }
 
 void PickModel(Plan& plan) {
-  plan.model.kind = static_cast<ModelKind>(Pick(1, 3));
+  plan.model.kind = static_cast<ModelKind>(Pick(1, 6));
+  const bool is_conv = plan.model.kind == ModelKind::kConvNet;
   if (plan.model.kind == ModelKind::kRaw) {
-    for (std::size_t i = 0; i <= Pick<std::size_t>(0, 3); ++i) {
-      plan.model.tensors.push_back({PickText("az09_.", 8) + std::to_string(i), {}});
-      for (int k = 0; k < Pick(0, 4); ++k) {
-        plan.model.tensors.back().shape.push_back(Pick<std::uint64_t>(1, 9));
-      }
-    }
+    PickRaw(plan.model);
     return;
   }
-  if (plan.model.kind == ModelKind::kMlp) {
+  if (plan.model.kind == ModelKind::kEncoder) {
+    PickEncoder(plan);
+  } else if (is_conv || Pick(0, 3) == 0) {
+    PickImage(plan);
+  } else {
+    PickTable(plan);
+  }
+  if (is_conv) {
+    PickBlocks(plan.model);
+  }
+  if (plan.model.kind == ModelKind::kMlp || is_conv) {
     for (int k = 0; k <= Pick(0, 3); ++k) {
       plan.model.hidden.push_back(Pick(1U, 64U));
     }
     plan.model.activation = static_cast<Activation>(Pick(1, 3));
+  }
+  if (plan.model.kind == ModelKind::kMlp || is_conv || plan.model.kind == ModelKind::kEncoder) {
     plan.model.seed = Pick<std::uint64_t>(0, kLargestJsonInteger);
   }
-  PickTabular(plan);
+  if (is_conv || plan.model.kind == ModelKind::kEncoder) {
+    plan.model.dropout = PickDecimal(0, 0.9);
+  }
+  PickLabel(plan);
+  plan.evaluation.enabled = Pick(0, 1) == 1;
+  plan.evaluation.bins =
+      plan.evaluation.enabled && !plan.schema.label.number ? Pick(10U, 10'000U) : 0;
+}
+
+void PickOptimizer(TrainingPlan& training) {
+  training.optimizer = static_cast<OptimizerKind>(Pick(1, 3));
+  training.learning_rate = PickDecimal(1e-6, 10);
+  if (training.optimizer == OptimizerKind::kSgd) {
+    training.momentum = PickDecimal(0.001, 0.999);
+    training.nesterov = Pick(0, 1) == 1;
+  } else {
+    training.beta1 = PickDecimal(0, 0.999);
+    training.beta2 = PickDecimal(0, 0.999);
+    training.epsilon = PickDecimal(1e-9, 1);
+  }
+  training.weight_decay = training.optimizer == OptimizerKind::kAdam ? 0 : PickDecimal(0, 1);
+  training.l2 = PickDecimal(0, 1);
+  training.clip_norm = PickDecimal(0, 5);
+  training.schedule = static_cast<ScheduleKind>(Pick(1, 2));
+  training.warmup_steps =
+      training.local_steps == 0 || Pick(0, 1) == 1 ? 0 : training.local_steps - 1;
+  training.warmup_from = training.warmup_steps > 0 ? PickDecimal(0, 1) : 0;
 }
 
 void PickTraining(Plan& plan) {
   TrainingPlan& training = plan.training;
-  training.local_steps = Pick(1U, 1'000'000U);
+  (Pick(0, 1) == 1 ? training.local_steps : training.local_epochs) = Pick(1U, 10'000U);
   training.batch = Pick(0, 1) == 1 ? Pick(1U, 4'096U) : 0;
   if (plan.model.kind == ModelKind::kRaw) {
     return;
   }
-  training.optimizer = static_cast<OptimizerKind>(Pick(1, 2));
-  training.learning_rate = PickDecimal(1e-6, 10);
-  training.momentum = training.optimizer == OptimizerKind::kSgd ? PickDecimal(0, 0.999) : 0;
-  training.l2 = PickDecimal(0, 1);
-  training.shuffle_seed = training.batch == 0 ? 0 : Pick<std::uint64_t>(0, kLargestJsonInteger);
+  PickOptimizer(training);
+  if (training.batch != 0) {
+    training.base_batch = Pick(0U, 64U);
+    training.last_batch = static_cast<LastBatch>(Pick(1, 2));
+    training.shuffle = Pick(0, 1) == 1;
+    training.shuffle_seed = training.shuffle ? Pick<std::uint64_t>(0, kLargestJsonInteger) : 0;
+  }
+  if (Pick(0, 1) == 1) {
+    training.frozen = {"*weight"};
+  }
+  if (Pick(0, 1) == 1) {
+    training.stages = {{1, {"*bias"}, PickDecimal(1e-6, 10)}};
+  }
 }
 
 // Plans that are valid by construction, over every kind.
@@ -156,7 +257,7 @@ TEST_CASE("PlanText: the text that another program makes of the heart job") {
 
   CHECK(PlanText(*plan) == golden);
   CHECK(PrintHex(PlanDigest(*plan)) ==
-        "e96913b64f219ab1b42ee65f0c8fe5340d51fa4c3fa275f79539a0e968acdcd0");
+        "3afa26fd108dbf0baf9a5876f1abf2716956ab2cd1530db6e8277e7f18b03c97");
   CHECK(PlanFromText(golden).value() == *plan);
 }
 
@@ -217,6 +318,7 @@ TEST_CASE("PlanFromText: only the one text of a plan") {
       {"a blank", "{\"dataset\"", "{ \"dataset\"", "canonical"},
       {"a default left out", "\"attempts\":3,", "", "every default must be written out"},
       {"momentum left out", ",\"momentum\":\"0\"", "", "every default must be written out"},
+      {"stages left out", ",\"stages\":[]", "", "`plan.training.stages` is missing"},
       {"another spelling of a decimal", "\"0.01\"", "\"1e-2\"", "shortest form"},
       {"a trailing zero", "\"0.5\"", "\"0.50\"", "shortest form"},
       {"minus zero", "\"momentum\":\"0\"", "\"momentum\":\"-0\"", "shortest form"},

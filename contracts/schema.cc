@@ -7,6 +7,7 @@
 
 #include "contracts/internal/fault.h"
 #include "contracts/internal/fields.h"
+#include "contracts/internal/plan_check.h"
 #include "contracts/internal/plan_words.h"
 
 namespace domicile::contracts {
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kLongestColumn = 64;
 constexpr std::size_t kMaxFeatures = 10'000;
 constexpr std::size_t kMaxCodes = 1'000;
+constexpr std::size_t kMaxPixels = std::size_t{1} << 24U;
 
 // Controls, line separators, and marks that change the direction of text or do not show at all: a
 // person approves what these names say.
@@ -77,6 +79,26 @@ std::optional<Fault> FindFeatureFault(const Feature& feature, std::size_t index,
   return std::nullopt;
 }
 
+std::optional<Fault> FindImageFault(const ImageInput& image) {
+  const auto fault = [](std::string key, std::string message) {
+    return Fault{"image", std::nullopt, std::move(key), std::move(message)};
+  };
+  if (image.channels == 0 || image.height == 0 || image.width == 0 || image.Size() > kMaxPixels) {
+    return fault("height", "times `width` times `channels` must be from 1 to 2^24");
+  }
+  if (image.mean.size() != image.channels) {
+    return fault("mean", "must have one number for each channel");
+  }
+  if (image.deviation.size() != image.channels) {
+    return fault("deviation", "must have one number for each channel");
+  }
+  if (!std::all_of(image.deviation.begin(), image.deviation.end(),
+                   [](double deviation) { return deviation > 0; })) {
+    return fault("deviation", "must be above 0");
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> FindLabelFault(const Label& label, const std::set<std::string_view>& columns) {
   const auto fault = [](std::string key, std::string message) {
     return Fault{"label", std::nullopt, std::move(key), std::move(message)};
@@ -87,14 +109,22 @@ std::optional<Fault> FindLabelFault(const Label& label, const std::set<std::stri
   if (columns.contains(label.column)) {
     return fault("column", "is also a feature; a model must not see what it is to tell");
   }
+  if (label.number.has_value()) {
+    if (label.positive_above.has_value() || !label.classes.empty()) {
+      return fault("kind", "`number` has no classes; leave out `positive_above` and `classes`");
+    }
+    return label.number->scale > 0 ? std::nullopt
+                                   : std::optional(fault("scale", "must be above 0"));
+  }
   if (label.positive_above.has_value()) {
     return label.classes.empty()
                ? std::nullopt
                : std::optional(fault("classes", "cannot stand beside `positive_above`; keep one"));
   }
   if (label.classes.size() < 2 || label.classes.size() > kMaxCodes) {
-    return fault("classes", "must be 2 to " + std::to_string(kMaxCodes) +
-                                " classes in order (or give `positive_above`)");
+    return fault("classes",
+                 "must be 2 to " + std::to_string(kMaxCodes) +
+                     " classes in order (or give `positive_above`, or kind = \"number\")");
   }
   std::set<std::string_view> classes;
   for (const std::string& name : label.classes) {
@@ -154,9 +184,23 @@ void Report(TomlTable root, const Fault& fault) {
 }
 
 std::optional<Fault> FindSchemaFault(const SchemaContract& schema) {
-  if (schema.features.empty() || schema.features.size() > kMaxFeatures) {
+  const int inputs =
+      (schema.features.empty() ? 0 : 1) + (schema.image ? 1 : 0) + (schema.text ? 1 : 0);
+  if (inputs != 1) {
+    return Fault{"", std::nullopt, "feature",
+                 "or `image` or `text` must be there, and only one of the three"};
+  }
+  if (schema.features.size() > kMaxFeatures) {
     return Fault{"", std::nullopt, "feature",
                  "must be 1 to " + std::to_string(kMaxFeatures) + " tables [[feature]]"};
+  }
+  if (schema.image) {
+    if (std::optional<Fault> fault = FindImageFault(*schema.image)) {
+      return fault;
+    }
+  }
+  if (schema.text && schema.text->vocabulary.IsZero()) {
+    return Fault{"text", std::nullopt, "vocabulary", std::string(kDigestRule)};
   }
   std::set<std::string_view> columns;
   for (std::size_t i = 0; i < schema.features.size(); ++i) {
@@ -177,6 +221,8 @@ using internal::TomlFields;
 
 // `positive_above` is a decimal like any other; this is far beyond any code or measure.
 constexpr double kLargestThreshold = 1e300;
+constexpr double kLargestLabelScale = 1e12;
+constexpr double kLargestPixelConstant = 1e3;
 
 template <typename Fields>
 Feature ReadFeature(Fields fields) {
@@ -197,10 +243,46 @@ Feature ReadFeature(Fields fields) {
   return feature;
 }
 
+// As many constants as channels: all `otherwise` where the job names none.
+template <typename Fields>
+std::vector<double> ReadChannels(Fields& fields, std::string_view key, std::uint32_t channels,
+                                 double low, double otherwise) {
+  return fields.Has(key) ? fields.Doubles(key, low, kLargestPixelConstant)
+                         : std::vector<double>(channels, otherwise);
+}
+
+template <typename Fields>
+ImageInput ReadImage(Fields fields) {
+  ImageInput image;
+  image.channels = static_cast<std::uint32_t>(fields.Int("channels", 1, internal::kMaxChannels));
+  image.height = static_cast<std::uint32_t>(fields.Int("height", 1, internal::kMaxSide));
+  image.width = static_cast<std::uint32_t>(fields.Int("width", 1, internal::kMaxSide));
+  image.mean = ReadChannels(fields, "mean", image.channels, -kLargestPixelConstant, 0);
+  image.deviation = ReadChannels(fields, "deviation", image.channels, 0, 1);
+  return image;
+}
+
+template <typename Fields>
+TextInput ReadText(Fields fields) {
+  TextInput text;
+  text.length = static_cast<std::uint32_t>(fields.Int("length", 2, internal::kMaxTextLength));
+  text.vocabulary = internal::ReadDigest(fields, "vocabulary");
+  return text;
+}
+
 template <typename Fields>
 Label ReadLabel(Fields fields) {
   Label label;
   label.column = fields.String("column");
+  if (fields.Has("kind")) {
+    if (fields.String("kind") != "number") {
+      fields.Fail("kind", "must be `number`; a label of classes has none");
+    }
+    label.number = NumberLabel{
+        .offset = fields.TryDouble("offset", -kLargestLabelScale, kLargestLabelScale).value_or(0),
+        .scale = fields.TryDouble("scale", 0, kLargestLabelScale).value_or(1)};
+    return label;
+  }
   label.positive_above = fields.TryDouble("positive_above", -kLargestThreshold, kLargestThreshold);
   if (!label.positive_above.has_value() || fields.Has("classes")) {
     label.classes = fields.Strings("classes");
@@ -224,10 +306,23 @@ std::vector<std::string> SchemaContract::InputNames() const {
   return names;
 }
 
+std::size_t SchemaContract::NumInputs() const {
+  if (image) {
+    return image->Size();
+  }
+  return text ? text->length : InputNames().size();
+}
+
 SchemaContract ReadSchema(TomlTable table) {
   SchemaContract schema;
   for (const TomlTable& feature : table.Tables("feature")) {
     schema.features.push_back(ReadFeature(TomlFields(feature)));
+  }
+  if (const std::optional<TomlTable> image = table.TryTable("image")) {
+    schema.image = ReadImage(TomlFields(*image));
+  }
+  if (const std::optional<TomlTable> text = table.TryTable("text")) {
+    schema.text = ReadText(TomlFields(*text));
   }
   schema.label = ReadLabel(TomlFields(table.Table("label")));
   if (const std::optional<Fault> fault = internal::FindSchemaFault(schema)) {
@@ -236,9 +331,11 @@ SchemaContract ReadSchema(TomlTable table) {
   return schema;
 }
 
-Json ToJson(const SchemaContract& schema) {
-  JsonArray features;
-  for (const Feature& feature : schema.features) {
+namespace {
+
+Json FeaturesJson(const std::vector<Feature>& features) {
+  JsonArray list;
+  for (const Feature& feature : features) {
     Json item;
     item.Set("column", feature.column);
     item.Set("kind", internal::WordOf(internal::kFeatureWords, feature.kind));
@@ -247,28 +344,79 @@ Json ToJson(const SchemaContract& schema) {
     } else {
       item.Set("zero_is_missing", feature.zero_is_missing);
     }
-    features.push_back(std::move(item));
+    list.push_back(std::move(item));
   }
-  Json label;
-  label.Set("column", schema.label.column);
-  if (schema.label.positive_above.has_value()) {
-    label.Set("positive_above", PrintDouble(*schema.label.positive_above + 0.0));
-  } else {
-    label.Set("classes", JsonArray(schema.label.classes.begin(), schema.label.classes.end()));
-  }
+  return list;
+}
+
+Json ImageJson(const ImageInput& image) {
   Json json;
-  json.Set("features", std::move(features));
-  json.Set("label", std::move(label));
+  json.Set("channels", image.channels);
+  json.Set("height", image.height);
+  json.Set("width", image.width);
+  json.Set("mean", internal::Decimals(image.mean));
+  json.Set("deviation", internal::Decimals(image.deviation));
+  return json;
+}
+
+Json TextJson(const TextInput& text) {
+  Json json;
+  json.Set("length", text.length);
+  json.Set("vocabulary", PrintHex(text.vocabulary));
+  return json;
+}
+
+Json LabelJson(const Label& label) {
+  Json json;
+  json.Set("column", label.column);
+  if (label.number.has_value()) {
+    json.Set("kind", "number");
+    json.Set("offset", internal::Decimal(label.number->offset));
+    json.Set("scale", internal::Decimal(label.number->scale));
+  } else if (label.positive_above.has_value()) {
+    json.Set("positive_above", internal::Decimal(*label.positive_above));
+  } else {
+    json.Set("classes", JsonArray(label.classes.begin(), label.classes.end()));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json ToJson(const SchemaContract& schema) {
+  Json json;
+  if (schema.image) {
+    json.Set("image", ImageJson(*schema.image));
+  } else if (schema.text) {
+    json.Set("text", TextJson(*schema.text));
+  } else {
+    json.Set("features", FeaturesJson(schema.features));
+  }
+  json.Set("label", LabelJson(schema.label));
   return json;
 }
 
 StatusOr<SchemaContract> SchemaFromJson(const Json& json) {
   SchemaContract schema;
   JsonReader reader(json, "schema");
-  for (const Json& item : reader.Array("features")) {
-    JsonReader one(item, "schema.features[" + std::to_string(schema.features.size()) + "]");
-    schema.features.push_back(ReadFeature(JsonFields(one)));
+  const Json* const image = reader.TryObject("image");
+  const Json* const text = reader.TryObject("text");
+  if (image != nullptr) {
+    JsonReader one(*image, "schema.image");
+    schema.image = ReadImage(JsonFields(one));
     RETURN_IF_ERROR(one.Finish());
+  }
+  if (text != nullptr) {
+    JsonReader one(*text, "schema.text");
+    schema.text = ReadText(JsonFields(one));
+    RETURN_IF_ERROR(one.Finish());
+  }
+  if (image == nullptr && text == nullptr) {
+    for (const Json& item : reader.Array("features")) {
+      JsonReader one(item, "schema.features[" + std::to_string(schema.features.size()) + "]");
+      schema.features.push_back(ReadFeature(JsonFields(one)));
+      RETURN_IF_ERROR(one.Finish());
+    }
   }
   JsonReader label(reader.Object("label"), "schema.label");
   RETURN_IF_ERROR(reader.Finish());

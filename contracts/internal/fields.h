@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -36,6 +37,13 @@ class TomlFields {
   std::optional<double> TryDouble(std::string_view key, double low, double high) {
     const std::optional<double> value = table_.TryDouble(key, low, high);
     return value ? std::optional<double>(*value + 0.0) : std::nullopt;
+  }
+  std::vector<double> Doubles(std::string_view key, double low, double high) {
+    std::vector<double> values = table_.Doubles(key, low, high);
+    for (double& value : values) {
+      value += 0.0;
+    }
+    return values;
   }
   std::vector<std::string> Strings(std::string_view key) { return table_.Strings(key); }
   std::vector<std::int64_t> Ints(std::string_view key, std::int64_t low, std::int64_t high) {
@@ -97,6 +105,37 @@ class JsonFields {
 
   JsonReader& reader_;
 };
+
+inline constexpr std::string_view kDigestRule = "must be a SHA-256: 64 hexadecimal digits";
+
+// Zero, with an error, for anything but 64 lower-case hexadecimal digits.
+template <typename Fields>
+Digest ReadDigest(Fields& fields, std::string_view key) {
+  const StatusOr<Digest> digest = ParseDigest(fields.String(key));
+  if (!digest.ok()) {
+    fields.Fail(key, kDigestRule);
+    return {};
+  }
+  return *digest;
+}
+
+template <typename Fields>
+void RefuseKey(Fields& fields, std::string_view key, std::string_view why) {
+  if (fields.Has(key)) {
+    fields.Fail(key, why);
+  }
+}
+
+// A decimal as plans print it. Adding 0.0 turns -0 into 0: one spelling for one value.
+inline Json Decimal(double value) { return PrintDouble(value + 0.0); }
+
+inline Json Decimals(const std::vector<double>& values) {
+  JsonArray items;
+  for (const double value : values) {
+    items.push_back(Decimal(value));
+  }
+  return items;
+}
 
 // The enumerator whose word the field holds; 0, with an error that lists the words, for any other.
 template <typename Enum, std::size_t N, typename Fields>

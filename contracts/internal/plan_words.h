@@ -8,9 +8,15 @@
 namespace domicile::contracts::internal {
 
 inline constexpr std::array<std::string_view, 3> kFeatureWords = {"", "number", "category"};
-inline constexpr std::array<std::string_view, 4> kModelWords = {"", "logistic", "mlp", "raw"};
+inline constexpr std::array<std::string_view, 7> kModelWords = {
+    "", "logistic", "mlp", "raw", "conv_net", "encoder", "linear"};
 inline constexpr std::array<std::string_view, 4> kActivationWords = {"", "tanh", "relu", "sigmoid"};
-inline constexpr std::array<std::string_view, 3> kOptimizerWords = {"", "sgd", "adam"};
+inline constexpr std::array<std::string_view, 5> kNormWords = {"", "none", "group", "batch",
+                                                               "frozen_batch"};
+inline constexpr std::array<std::string_view, 3> kPoolingWords = {"", "mean", "first"};
+inline constexpr std::array<std::string_view, 4> kOptimizerWords = {"", "sgd", "adam", "adamw"};
+inline constexpr std::array<std::string_view, 3> kScheduleWords = {"", "constant", "cosine"};
+inline constexpr std::array<std::string_view, 3> kLastBatchWords = {"", "keep", "drop"};
 inline constexpr std::array<std::string_view, 4> kViewWords = {"", "sum_only", "masked", "plain"};
 inline constexpr std::array<std::string_view, 3> kWeightWords = {"", "examples", "equal"};
 inline constexpr std::array<std::string_view, 4> kPhaseWords = {"", "statistics", "train",
