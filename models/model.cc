@@ -163,8 +163,9 @@ double Model::LossAndGradient(std::span<const float> parameters, const BatchView
                .divisor = place.divisor};
   const ConstMatrix outputs = RunForward(pass, slice);
   output_gradient_.ResizeMatrix(outputs.rows, outputs.columns, device_->memory());
-  const double loss = LossOfOutputs(outputs, slice, static_cast<float>(place.loss_scale / place.divisor),
-                                    output_gradient_.AsMatrix());
+  const double loss =
+      LossOfOutputs(outputs, slice, static_cast<float>(place.loss_scale / place.divisor),
+                    output_gradient_.AsMatrix());
   layers_->Backward(*device_, pass, output_gradient_.AsMatrix(), false, gradient);
   return loss;
 }

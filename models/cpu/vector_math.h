@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "models/layers/mask_bits.h"
+
 namespace domicile::models::kernels {
 namespace {
 
@@ -58,18 +60,6 @@ inline float Clamp(float x, float low, float high) {
 }
 
 [[maybe_unused]] inline float Sigmoid(float x) { return 1.0F / (1.0F + Exp(-x)); }
-
-// Whether element `index` of a mask is kept: 32 random bits against the threshold.
-[[maybe_unused]] inline std::uint32_t MaskBits(std::uint64_t key, std::uint64_t index) {
-  std::uint64_t mixed = key + index * 0x9e3779b97f4a7c15U;
-  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
-  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>(mixed >> 32U);
-}
-
-[[maybe_unused]] inline std::uint32_t DropThreshold(float rate) {
-  return static_cast<std::uint32_t>(static_cast<double>(rate) * 4294967296.0);
-}
 
 }  // namespace
 }  // namespace domicile::models::kernels

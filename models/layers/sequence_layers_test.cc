@@ -195,19 +195,21 @@ TEST_CASE("Dropout: slices of a batch drop what the whole batch does") {
 class Columns final : public Layer {
  public:
   Columns(std::size_t first, std::size_t count) : first_(first), count_(count) {}
-  ConstMatrix Forward(Device& /*device*/, const Pass& /*pass*/, ConstMatrix x) override {
-    y_.ResizeMatrix(x.rows, count_);
+  ConstMatrix Forward(Device& device, const Pass& /*pass*/, ConstMatrix x) override {
+    y_.ResizeMatrix(x.rows, count_, device.memory());
     width_ = x.columns;
     for (std::size_t row = 0; row < x.rows; ++row) {
-      std::copy_n(x.data + row * x.columns + first_, count_, y_.AsMatrix().data + row * count_);
+      Copy(device.memory(), std::span(x.data + row * x.columns + first_, count_),
+           y_.Values().subspan(row * count_, count_));
     }
     return y_.AsMatrix();
   }
-  Matrix Backward(Device& /*device*/, const Pass& /*pass*/, Matrix dy, bool /*wants_dx*/,
+  Matrix Backward(Device& device, const Pass& /*pass*/, Matrix dy, bool /*wants_dx*/,
                   std::span<float> /*gradient*/) override {
-    dx_ = Tensor({dy.rows, width_});
+    dx_ = Tensor({dy.rows, width_}, device.memory());
     for (std::size_t row = 0; row < dy.rows; ++row) {
-      std::copy_n(dy.data + row * count_, count_, dx_.AsMatrix().data + row * width_ + first_);
+      Copy(device.memory(), std::span<const float>(dy.data + row * count_, count_),
+           dx_.Values().subspan(row * width_ + first_, count_));
     }
     return dx_.AsMatrix();
   }

@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include "base/random.h"
-#include "models/cpu/cpu_device.h"
 
 namespace domicile::models {
 namespace {
@@ -84,9 +83,8 @@ std::vector<float> TestNumbers(std::uint64_t seed, std::size_t size, double scal
   return values;
 }
 
-LayerUnderTest::LayerUnderTest(std::unique_ptr<Layer> under_test, std::unique_ptr<Device> device)
-    : layer(std::move(under_test)),
-      device_(device == nullptr ? MakeCpuDevice(2) : std::move(device)) {
+LayerUnderTest::LayerUnderTest(std::unique_ptr<Layer> under_test)
+    : device_(MakeTestDevice()), layer(std::move(under_test)) {
   layer->Declare(layout);
   parameters.resize(layout.NumParameters());
   gradient.resize(layout.NumParameters());

@@ -28,11 +28,15 @@ void CheckGolden(std::span<const float> got, const Golden& array);
 // Uniform numbers in [-scale, scale] with four digits.
 std::vector<float> TestNumbers(std::uint64_t seed, std::size_t size, double scale);
 
-// A layer with a vector of parameters in host memory.
+// The device of the test program: each that tests layers defines it.
+std::unique_ptr<Device> MakeTestDevice();
+
+// A layer with a vector of parameters in host memory, on MakeTestDevice().
 class LayerUnderTest {
+  std::unique_ptr<Device> device_;  // first: it must outlive what lies in its memory
+
  public:
-  // On a CPU device of two threads unless another is given.
-  explicit LayerUnderTest(std::unique_ptr<Layer> layer, std::unique_ptr<Device> device = nullptr);
+  explicit LayerUnderTest(std::unique_ptr<Layer> layer);
 
   Device& device() { return *device_; }
 
@@ -58,8 +62,6 @@ class LayerUnderTest {
 
  private:
   double Project(const Tensor& x, std::span<const float> cotangent);
-
-  std::unique_ptr<Device> device_;
 };
 
 }  // namespace domicile::models
