@@ -1,37 +1,16 @@
 #include "site_agent/datasets/dataset.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "base/text.h"
-#include "site_agent/datasets/csv.h"
+#include "site_agent/datasets/internal/record_writer.h"
+#include "site_agent/datasets/internal/row_typer.h"
 
 namespace domicile::site_agent {
 namespace {
 
-using contracts::Feature;
-using contracts::FeatureKind;
-using contracts::Label;
 using contracts::RowsWithMissing;
-
-constexpr std::size_t kMaxLocalLines = 20;
-
-// Where a column of the job is in the table, and the range the site declares for it.
-struct Column {
-  std::size_t index = 0;
-  std::optional<double> min;
-  std::optional<double> max;
-};
-
-// One typed row, before it is known whether it is used.
-struct TypedRow {
-  std::vector<double> inputs;
-  std::vector<std::uint8_t> missing;
-  std::uint32_t label = 0;
-  bool is_incomplete = false;  // some column of the job is missing
-  bool is_faulty = false;
-};
+using internal::TypedRow;
 
 class Builder {
  public:
@@ -40,7 +19,8 @@ class Builder {
     data_.alias = table.description.alias;
     data_.input_names = schema.InputNames();
     data_.num_classes = schema.label.NumClasses();
-    data_.missing_counts.assign(schema.features.size(), 0);
+    data_.missing_counts.assign(
+        schema.features.size() + (schema.image ? 1U : 0U) + (schema.text ? 1U : 0U), 0);
     data_.notices = table.notices;
     for (Rows* const rows : {&data_.training, &data_.test}) {
       rows->num_inputs = data_.input_names.size();
@@ -48,19 +28,13 @@ class Builder {
   }
 
   Outcome<LoadedDataset> Build() {
-    if (!FindColumns()) {
+    const models::Vocabulary* const vocabulary = FindVocabulary();
+    const internal::RowTyper typer(table_, schema_, vocabulary, options_.show_values, lines_);
+    if (!lines_.empty()) {
       return Refuse();
     }
     for (std::size_t row = 0; row < table_.records.NumRows(); ++row) {
-      TypedRow typed = Type(row);
-      refused_ += typed.is_faulty ? 1 : 0;
-      ++data_.counts.read;
-      if (typed.is_incomplete && table_.description.rows_with_missing == RowsWithMissing::kDrop) {
-        ++data_.counts.dropped;
-        continue;
-      }
-      ++data_.counts.used;
-      Keep(row, typed);
+      Count(row, typer.Type(row));
     }
     if (refused_ > 0) {
       return Refuse();
@@ -75,148 +49,60 @@ class Builder {
   }
 
  private:
-  bool FindColumns() {
-    for (const Feature& feature : schema_.features) {
-      columns_.push_back(FindColumn(feature.column));
+  // Null, with a line, if the schema wants one that is not here; null if it wants none.
+  const models::Vocabulary* FindVocabulary() {
+    if (!schema_.text) {
+      return nullptr;
     }
-    label_column_ = FindColumn(schema_.label.column);
-    return lines_.empty();
+    const models::Vocabulary* const found =
+        options_.vocabularies ? options_.vocabularies(schema_.text->vocabulary) : nullptr;
+    if (found == nullptr) {
+      lines_.push_back(
+          internal::NameOf(table_.description) + ": the job needs the vocabulary file of SHA-256 " +
+          PrintHex(schema_.text->vocabulary) + ", which is not among those of this site");
+    }
+    return found;
   }
 
-  Column FindColumn(const std::string& name) {
-    Column column;
-    const std::optional<std::size_t> index = table_.records.FindColumn(name);
-    if (!index) {
-      std::string found;
-      for (const std::string& other : table_.records.Columns()) {
-        found += (found.empty() ? "`" : ", `") + Visible(other) + "`";
-      }
-      lines_.push_back(table_.description.files.front() + ": no column `" + Visible(name) +
-                       "`, which the job asks for; found " + found);
-      return column;
-    }
-    column.index = *index;
-    for (const contracts::ColumnDescription& description : table_.description.columns) {
-      if (description.name == name) {
-        column.min = description.min;
-        column.max = description.max;
+  void Count(std::size_t row, const TypedRow& typed) {
+    refused_ += typed.faults.empty() ? 0 : 1;
+    for (const std::string& line : typed.faults) {
+      if (lines_.size() < internal::kMaxLocalLines) {
+        lines_.push_back(line);
       }
     }
-    return column;
-  }
-
-  TypedRow Type(std::size_t row) {
-    TypedRow typed;
-    typed.inputs.reserve(data_.input_names.size());
-    typed.missing.reserve(data_.input_names.size());
-    for (std::size_t i = 0; i < schema_.features.size(); ++i) {
-      const bool is_missing = schema_.features[i].kind == FeatureKind::kNumber
-                                  ? TypeNumber(row, i, typed)
-                                  : TypeCategory(row, i, typed);
-      data_.missing_counts[i] += is_missing ? 1 : 0;
-      typed.is_incomplete = typed.is_incomplete || is_missing;
+    for (std::size_t i = 0; i < typed.missing_columns.size(); ++i) {
+      data_.missing_counts[i] += typed.missing_columns[i] ? 1 : 0;
     }
-    TypeLabel(row, typed);
-    return typed;
-  }
-
-  // Both say whether the cell is missing.
-  bool TypeNumber(std::size_t row, std::size_t feature, TypedRow& typed) {
-    const Column& column = columns_[feature];
-    double value = 0;
-    bool is_missing = table_.records.IsMissing(row, column.index);
-    if (!is_missing) {
-      const std::optional<double> number = Number(row, column, typed);
-      value = number.value_or(0);
-      // "0 means not measured" comes before the range, which such a 0 need not keep to.
-      is_missing = number == 0.0 && schema_.features[feature].zero_is_missing;
-      if (number && !is_missing) {
-        CheckRange(row, column, value, typed);
-      }
-    }
-    typed.inputs.push_back(is_missing ? 0 : value);
-    typed.missing.push_back(is_missing ? 1 : 0);
-    return is_missing;
-  }
-
-  bool TypeCategory(std::size_t row, std::size_t feature, TypedRow& typed) {
-    const std::size_t column = columns_[feature].index;
-    const bool is_missing = table_.records.IsMissing(row, column);
-    const std::string_view cell = table_.records.Cell(row, column);
-    for (const std::string& code : schema_.features[feature].codes) {
-      typed.inputs.push_back(!is_missing && cell == code ? 1 : 0);
-      typed.missing.push_back(0);
-    }
-    return is_missing;
-  }
-
-  void TypeLabel(std::size_t row, TypedRow& typed) {
-    const Label& label = schema_.label;
-    if (table_.records.IsMissing(row, label_column_.index)) {
-      typed.is_incomplete = true;
-      if (table_.description.rows_with_missing == RowsWithMissing::kKeep) {
-        Note(row, label_column_, "the label is missing; set rows_with_missing to drop such rows",
-             typed);
-      }
+    ++data_.counts.read;
+    if (typed.is_incomplete && table_.description.rows_with_missing == RowsWithMissing::kDrop) {
+      ++data_.counts.dropped;
       return;
     }
-    if (label.positive_above) {
-      if (const std::optional<double> number = Number(row, label_column_, typed)) {
-        CheckRange(row, label_column_, *number, typed);
-        typed.label = *number > *label.positive_above ? 1 : 0;
-      }
-      return;
+    ++data_.counts.used;
+    if (refused_ == 0) {
+      Keep(row, typed);
     }
-    const std::string_view cell = table_.records.Cell(row, label_column_.index);
-    const auto found = std::find(label.classes.begin(), label.classes.end(), cell);
-    if (found == label.classes.end()) {
-      Note(row, label_column_, "label not declared by the job", typed);
-      return;
-    }
-    typed.label = static_cast<std::uint32_t>(found - label.classes.begin());
-  }
-
-  std::optional<double> Number(std::size_t row, const Column& column, TypedRow& typed) {
-    const contracts::DatasetDescription& form = table_.description;
-    const std::optional<double> number =
-        ParseNumber(table_.records.Cell(row, column.index), form.decimal_mark, form.grouping);
-    if (!number) {
-      Note(row, column,
-           std::string("not a number in the declared form (decimal mark `") + form.decimal_mark +
-               "`, " +
-               (form.grouping ? std::string("grouping `") + *form.grouping + "`"
-                              : std::string("no grouping")) +
-               ")",
-           typed);
-    }
-    return number;
-  }
-
-  void CheckRange(std::size_t row, const Column& column, double value, TypedRow& typed) {
-    if ((column.min && value < *column.min) || (column.max && value > *column.max)) {
-      Note(row, column, "outside the range declared for the column", typed);
-    }
-  }
-
-  // "FILE:4: column 3 `crp`: what". A cell is shown only where the site's operator asked for it.
-  void Note(std::size_t row, const Column& column, std::string_view what, TypedRow& typed) {
-    typed.is_faulty = true;
-    if (lines_.size() >= kMaxLocalLines) {
-      return;
-    }
-    lines_.push_back(
-        table_.records.Place(row) + ": column " + std::to_string(column.index + 1) + " `" +
-        Visible(table_.records.Columns()[column.index]) + "`: " + std::string(what) +
-        (options_.show_values ? ": `" + Visible(table_.records.Cell(row, column.index)) + "`"
-                              : ""));
   }
 
   void Keep(std::size_t row, const TypedRow& typed) {
     const std::uint32_t every = table_.description.test_every;
     Rows& rows = every > 0 && row % every == every - 1 ? data_.test : data_.training;
-    rows.inputs.insert(rows.inputs.end(), typed.inputs.begin(), typed.inputs.end());
-    rows.missing.insert(rows.missing.end(), typed.missing.begin(), typed.missing.end());
-    rows.labels.push_back(typed.label);
+    const auto append = [](const auto& from, auto& to) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(typed.inputs, rows.inputs);
+    append(typed.missing, rows.missing);
+    append(typed.pixels, rows.pixels);
+    append(typed.tokens, rows.tokens);
+    if (schema_.text) {
+      rows.lengths.push_back(typed.length);
+    }
+    if (schema_.label.number) {
+      rows.targets.push_back(typed.target);
+    } else {
+      rows.labels.push_back(typed.label);
+    }
   }
 
   Fault Refuse() {
@@ -228,9 +114,7 @@ class Builder {
 
   const Table& table_;
   const contracts::SchemaContract& schema_;
-  ReadOptions options_;
-  std::vector<Column> columns_;  // one a feature
-  Column label_column_;
+  const ReadOptions& options_;
   LoadedDataset data_;
   std::uint64_t refused_ = 0;
   std::vector<std::string> lines_;

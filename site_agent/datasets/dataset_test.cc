@@ -1,8 +1,6 @@
 #include "site_agent/datasets/dataset.h"
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -12,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "site_agent/datasets/testing.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -20,70 +19,12 @@ using contracts::DatasetDescription;
 using contracts::FeatureKind;
 using contracts::SchemaContract;
 
-// A folder of its own for the files of one test.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "domicile-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string Write(const std::string& name, std::string_view text) const {
-    const std::string path = JoinPath(path_, name);
-    REQUIRE(WriteFileDurably(path, AsBytes(text)).ok());
-    return path;
-  }
-
- private:
-  std::string path_;
-};
-
-DatasetDescription Describe(std::vector<std::string> files) {
-  DatasetDescription description;
-  description.alias = DatasetAlias::Parse("clinic").value();
-  description.version = "1";
-  description.files = std::move(files);
-  return description;
-}
-
-SchemaContract Numbers(std::vector<std::string> columns, std::string label) {
-  SchemaContract schema;
-  for (std::string& column : columns) {
-    contracts::Feature feature;
-    feature.column = std::move(column);
-    feature.kind = FeatureKind::kNumber;
-    schema.features.push_back(std::move(feature));
-  }
-  schema.label.column = std::move(label);
-  schema.label.positive_above = 0;
-  return schema;
-}
-
-contracts::ColumnDescription Column(std::string name) {
-  contracts::ColumnDescription column;
-  column.name = std::move(name);
-  return column;
-}
-
 double Mean(const Rows& rows, std::size_t input) {
   double sum = 0;
   for (std::size_t row = 0; row < rows.NumRows(); ++row) {
     sum += rows.inputs[row * rows.num_inputs + input];
   }
   return sum / static_cast<double>(rows.NumRows());
-}
-
-std::string FaultText(const Fault& fault) { return std::string(Message(fault.LocalStatus())); }
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 constexpr std::string_view kClinic =

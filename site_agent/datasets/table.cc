@@ -63,10 +63,9 @@ Status ReadSource(const contracts::DatasetDescription& description, RecordWriter
     case DataSource::kArrays:
       return internal::ReadArrays(description, out);
     case DataSource::kPostgresql:
-      break;
+      return internal::ReadSnapshot(description, out);
   }
-  return Error(StatusCode::kInvalidArgument,
-               internal::NameOf(description) + ": this version reads no such source");
+  return Error(StatusCode::kInternal, "a source of no kind");
 }
 
 }  // namespace
@@ -194,18 +193,16 @@ Outcome<Table> ReadTable(const contracts::DatasetDescription& description,
   return TableReader(description, options).Read();
 }
 
+StatusOr<contracts::DatasetDescription> ReadDescription(const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxDescriptionBytes));
+  return contracts::ParseDatasetDescription(text, file);
+}
+
 Outcome<Table> ReadTable(const std::string& description_file, const ReadOptions& options) {
-  const auto refuse = [](const Status& status) {
-    return Fault({policy::Reason::kDatasetInvalid, {}, 0}, {std::string(Message(status))});
-  };
-  const StatusOr<std::string> text = ReadFile(description_file, kMaxDescriptionBytes);
-  if (!text.ok()) {
-    return refuse(text.status());
-  }
-  const StatusOr<contracts::DatasetDescription> description =
-      contracts::ParseDatasetDescription(*text, description_file);
+  const StatusOr<contracts::DatasetDescription> description = ReadDescription(description_file);
   if (!description.ok()) {
-    return refuse(description.status());
+    return Fault({policy::Reason::kDatasetInvalid, {}, 0},
+                 {std::string(Message(description.status()))});
   }
   return ReadTable(*description, options);
 }

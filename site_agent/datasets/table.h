@@ -85,6 +85,9 @@ struct Table {
   std::vector<std::string> notices;  // local lines: what an operator may want to know
 };
 
+// Errors: those of reading a file of at most 1 MiB and of ParseDatasetDescription.
+StatusOr<contracts::DatasetDescription> ReadDescription(const std::string& file);
+
 // Reads and checks all files of a description: all of one header, no column twice, every column the
 // description names is there, unique keys are unique, every picture can be decoded. A fault
 // (kDatasetInvalid) names file and line.

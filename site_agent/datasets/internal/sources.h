@@ -11,6 +11,7 @@ namespace domicile::site_agent::internal {
 Status ReadCsv(const contracts::DatasetDescription& description, RecordWriter& out);
 
 Status ReadSqlite(const contracts::DatasetDescription& description, RecordWriter& out);
+Status ReadSnapshot(const contracts::DatasetDescription& description, RecordWriter& out);
 Status ReadIdx(const contracts::DatasetDescription& description, RecordWriter& out);
 Status ReadImages(const contracts::DatasetDescription& description, RecordWriter& out);
 Status ReadArrays(const contracts::DatasetDescription& description, RecordWriter& out);
