@@ -83,6 +83,9 @@ class Optimizer {
 
   // How many steps it has made.
   std::uint64_t NumSteps() const { return num_steps_; }
+  std::uint64_t StateBytes() const {
+    return (first_.NumElements() + second_.NumElements()) * sizeof(float);
+  }
   OptimizerState State() const;
   // Goes on where the optimizer that gave the state stood. Errors, nothing changed:
   // kInvalidArgument: moments of another size or kind of optimizer.

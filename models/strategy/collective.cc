@@ -1,42 +1,101 @@
 #include "models/strategy/collective.h"
 
-#include "base/status.h"
+#include <algorithm>
+#include <array>
 
 namespace domicile::models {
+namespace {
+
+// What is summed at a time: small enough to stay in the nearest cache.
+constexpr std::size_t kBlock = 1024;
+
+// Elements [first, first + count) of every buffer become the sum over all, in their order.
+void AddUpBlock(std::span<const std::span<float>> buffers, std::size_t first, std::size_t count) {
+  std::array<double, kBlock> sums{};
+  for (const std::span<float> buffer : buffers) {
+    const float* const values = buffer.data() + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      sums[i] += static_cast<double>(values[i]);
+    }
+  }
+  for (const std::span<float> buffer : buffers) {
+    float* const values = buffer.data() + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = static_cast<float>(sums[i]);
+    }
+  }
+}
+
+}  // namespace
+
+bool Rendezvous::ArriveAndWait(std::size_t rank) {
+  if (broken_.load()) {
+    return false;
+  }
+  const std::uint32_t generation = generation_.load();
+  if (num_arrived_.fetch_add(1) + 1 == waiting_.size()) {
+    // Before the generation: whoever sees the new one may arrive again at once.
+    num_arrived_.store(0);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    return !broken_.load();
+  }
+  waiting_[rank].store(true);
+  while (generation_.load() == generation && !broken_.load()) {
+    generation_.wait(generation);
+  }
+  waiting_[rank].store(false);
+  return !broken_.load();
+}
+
+void Rendezvous::Break() {
+  broken_.store(true);
+  // Another value, so that a thread about to wait for the old one does not.
+  generation_.fetch_add(1);
+  generation_.notify_all();
+}
 
 SharedMemoryCollective::SharedMemoryCollective(std::size_t num_ranks)
-    : barrier_(static_cast<std::ptrdiff_t>(num_ranks)), buffers_(num_ranks), scalars_(num_ranks) {}
+    : rendezvous_(num_ranks), buffers_(num_ranks), scalars_(num_ranks), words_(num_ranks) {}
 
-void SharedMemoryCollective::AllReduceSum(std::size_t rank, std::span<float> values) {
+Status SharedMemoryCollective::Meet(std::size_t rank) {
+  return rendezvous_.ArriveAndWait(rank)
+             ? OkStatus()
+             : Error(StatusCode::kUnavailable, "another replica has not answered");
+}
+
+Status SharedMemoryCollective::AllReduceSum(std::size_t rank, std::span<float> values) {
   const std::size_t ranks = buffers_.size();
   buffers_[rank] = values;
-  barrier_.arrive_and_wait();
+  RETURN_IF_ERROR(Meet(rank));
 
   DOMICILE_CHECK(buffers_[0].size() == values.size());
   const std::size_t last = (rank + 1) * values.size() / ranks;
-  for (std::size_t i = rank * values.size() / ranks; i < last; ++i) {
-    double sum = 0;
-    for (std::size_t r = 0; r < ranks; ++r) {
-      sum += static_cast<double>(buffers_[r][i]);
-    }
-    const float rounded = static_cast<float>(sum);
-    for (std::size_t r = 0; r < ranks; ++r) {
-      buffers_[r][i] = rounded;
-    }
+  for (std::size_t first = rank * values.size() / ranks; first < last; first += kBlock) {
+    AddUpBlock(buffers_, first, std::min(kBlock, last - first));
   }
   // No rank may go on, and change its buffer, before every slice has been written to all.
-  barrier_.arrive_and_wait();
+  return Meet(rank);
 }
 
-double SharedMemoryCollective::AllReduceSum(std::size_t rank, double value) {
+StatusOr<double> SharedMemoryCollective::AllReduceSum(std::size_t rank, double value) {
   scalars_[rank] = value;
-  barrier_.arrive_and_wait();
+  RETURN_IF_ERROR(Meet(rank));
   double sum = 0;
   for (const double part : scalars_) {
     sum += part;
   }
-  barrier_.arrive_and_wait();
+  RETURN_IF_ERROR(Meet(rank));
   return sum;
+}
+
+StatusOr<std::vector<std::uint64_t>> SharedMemoryCollective::AllGather(std::size_t rank,
+                                                                       std::uint64_t value) {
+  words_[rank] = value;
+  RETURN_IF_ERROR(Meet(rank));
+  std::vector<std::uint64_t> all = words_;
+  RETURN_IF_ERROR(Meet(rank));
+  return all;
 }
 
 }  // namespace domicile::models

@@ -1,114 +1,174 @@
 #include "models/strategy/mirrored.h"
 
-#include <barrier>
-#include <thread>
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "models/cpu/cpu_device.h"
-#include "models/strategy/collective.h"
+#include "models/strategy/owned_batch.h"
 #include "models/strategy/replica.h"
+#include "models/strategy/replica_threads.h"
+#include "models/strategy/slice.h"
 
 namespace domicile::models {
 namespace {
 
+// What the threads work on; a thread that hangs keeps it alive.
+struct Core {
+  Core(const StrategySpec& strategy, std::shared_ptr<ReplicaBonds> the_bonds)
+      : bonds(std::move(the_bonds)), clock(ClockOf(strategy)), reports(strategy.replicas) {}
+
+  std::shared_ptr<ReplicaBonds> bonds;  // second owner: ReplicaThreads
+  const Clock& clock;
+  // Each touched by its own thread only, and by the caller between two steps.
+  std::vector<std::unique_ptr<Replica>> replicas;
+  std::vector<ReplicaReport> reports;
+  // Written by the caller before a step, read by the replicas.
+  OwnedBatch batch;
+  // Written by replica 0.
+  double loss = 0;
+  std::vector<std::uint64_t> hashes;
+
+  Status Step(std::size_t rank, bool check) {
+    Replica& replica = *replicas[rank];
+    ReplicaReport& report = reports[rank];
+    StepTimer timer(clock);
+    const std::size_t examples = batch.View().NumExamples();
+    const Slice slice = SliceOf(rank, replicas.size(), examples);
+    // Divided by the examples of the global batch, so that the sum over replicas is the gradient of
+    // the mean, however unequal the slices are.
+    const double part =
+        replica.ComputeGradient(batch.View().Rows(slice.first, slice.count), slice.first, examples);
+    RETURN_IF_ERROR(replica.Check());
+    timer.MarkInto(report.computing);
+    RETURN_IF_ERROR(bonds->collective.AllReduceSum(rank, replica.Gradient()));
+    timer.MarkInto(report.communicating);
+    replica.Apply(examples);
+    RETURN_IF_ERROR(replica.Check());
+    timer.MarkInto(report.computing);
+    ASSIGN_OR_RETURN(const double sum, bonds->collective.AllReduceSum(rank, part));
+    if (rank == 0) {
+      loss = sum;
+    }
+    if (check) {
+      ASSIGN_OR_RETURN(std::vector<std::uint64_t> all,
+                       bonds->collective.AllGather(rank, replica.ParameterHash()));
+      if (rank == 0) {
+        hashes = std::move(all);
+      }
+    }
+    timer.MarkInto(report.communicating);
+    report.examples += slice.count;
+    return OkStatus();
+  }
+
+  Status Loss(std::size_t rank) {
+    const Slice slice = SliceOf(rank, replicas.size(), batch.View().NumExamples());
+    const double part = replicas[rank]->Loss(batch.View().Rows(slice.first, slice.count));
+    RETURN_IF_ERROR(replicas[rank]->Check());
+    ASSIGN_OR_RETURN(const double sum, bonds->collective.AllReduceSum(rank, part));
+    if (rank == 0) {
+      loss = sum;
+    }
+    return OkStatus();
+  }
+};
+
 class Mirrored final : public Strategy {
  public:
-  Mirrored(const TrainingSpec& training, std::size_t replicas, std::span<const float> initial)
+  Mirrored(const StrategySpec& strategy, const TrainingSpec& training, std::shared_ptr<Core> core)
       : model_(training.model),
-        collective_(replicas),
-        begin_(static_cast<std::ptrdiff_t>(replicas) + 1),
-        end_(static_cast<std::ptrdiff_t>(replicas) + 1) {
-    for (std::size_t rank = 0; rank < replicas; ++rank) {
-      replicas_.push_back(std::make_unique<Replica>(training, MakeCpuDevice(1), initial));
+        check_every_(strategy.check_every),
+        core_(std::move(core)),
+        threads_(strategy, core_->bonds) {}
+
+  StatusOr<double> Step(const BatchView& batch) override {
+    RETURN_IF_ERROR(CheckBatch(model_, batch));
+    RETURN_IF_ERROR(differing_);
+    const std::uint64_t steps = core_->replicas[0]->updater().Step() + 1;
+    const bool check = check_every_ != 0 && steps % check_every_ == 0;
+    core_->batch.Assign(batch);
+    RETURN_IF_ERROR(
+        threads_.Run([core = core_, check](std::size_t rank) { return core->Step(rank, check); }));
+    if (check) {
+      differing_ = CheckHashes(steps);
+      RETURN_IF_ERROR(differing_);
     }
-    for (std::size_t rank = 0; rank < replicas; ++rank) {
-      threads_.emplace_back([this, rank] { Work(rank); });
-    }
+    return core_->loss;
   }
 
-  ~Mirrored() override {
-    command_ = Command::kStop;
-    begin_.arrive_and_wait();
-    threads_.clear();
+  StatusOr<double> Loss(const BatchView& batch) override {
+    RETURN_IF_ERROR(CheckBatch(model_, batch));
+    core_->batch.Assign(batch);
+    RETURN_IF_ERROR(threads_.Run([core = core_](std::size_t rank) { return core->Loss(rank); }));
+    return core_->loss;
   }
-
-  Mirrored(const Mirrored&) = delete;
-  Mirrored& operator=(const Mirrored&) = delete;
-
-  StatusOr<double> Step(const BatchView& batch) override { return Order(Command::kStep, batch); }
-  StatusOr<double> Loss(const BatchView& batch) override { return Order(Command::kLoss, batch); }
 
   std::span<const float> Parameters() const override { return ReplicaParameters(0); }
-  std::size_t NumReplicas() const override { return replicas_.size(); }
+  std::size_t NumReplicas() const override { return core_->replicas.size(); }
   std::span<const float> ReplicaParameters(std::size_t replica) const override {
-    return replicas_.at(replica)->Parameters();
+    return core_->replicas.at(replica)->Parameters();
+  }
+
+  TrainingState State() const override { return core_->replicas[0]->State(); }
+  Status Restore(const TrainingState& state) override {
+    for (const auto& replica : core_->replicas) {
+      RETURN_IF_ERROR(replica->Restore(state));  // all accept the same states
+    }
+    return OkStatus();
+  }
+
+  StepReport Report() const override {
+    const Updater& updater = core_->replicas[0]->updater();
+    StepReport report = {.steps = updater.Step(),
+                         .skipped = updater.Skipped(),
+                         .loss_scale = updater.Scale(),
+                         .replicas = core_->reports};
+    for (std::size_t rank = 0; rank < report.replicas.size(); ++rank) {
+      report.replicas[rank].state_bytes = core_->replicas[rank]->StateBytes();
+    }
+    return report;
   }
 
  private:
-  enum class Command : std::uint8_t { kStop = 0, kStep = 1, kLoss = 2 };
-
-  StatusOr<double> Order(Command command, const BatchView& batch) {
-    RETURN_IF_ERROR(CheckBatch(model_, batch));
-    command_ = command;
-    batch_ = batch;
-    begin_.arrive_and_wait();
-    end_.arrive_and_wait();
-    return loss_;
-  }
-
-  void Work(std::size_t rank) {
-    while (true) {
-      begin_.arrive_and_wait();
-      if (command_ == Command::kStop) {
-        return;
-      }
-      const std::size_t examples = batch_.NumExamples();
-      const std::size_t first = rank * examples / replicas_.size();
-      const std::size_t count = (rank + 1) * examples / replicas_.size() - first;
-      const double loss = Run(rank, *replicas_[rank], batch_.Rows(first, count), first);
-      if (rank == 0) {
-        loss_ = loss;
-      }
-      end_.arrive_and_wait();
+  Status CheckHashes(std::uint64_t step) const {
+    const std::vector<std::uint64_t>& hashes = core_->hashes;
+    // The odd one out is the one whose bits the fewest share.
+    const auto shared_by = [&hashes](std::uint64_t hash) {
+      return std::count(hashes.begin(), hashes.end(), hash);
+    };
+    const auto odd = std::min_element(
+        hashes.begin(), hashes.end(),
+        [&shared_by](std::uint64_t a, std::uint64_t b) { return shared_by(a) < shared_by(b); });
+    if (shared_by(*odd) == static_cast<std::ptrdiff_t>(hashes.size())) {
+      return OkStatus();
     }
-  }
-
-  // The replica's part of a step over its slice, which may be empty; the loss of the whole batch.
-  double Run(std::size_t rank, Replica& replica, const BatchView& slice, std::size_t first) {
-    if (command_ == Command::kLoss) {
-      return collective_.AllReduceSum(rank, replica.Loss(slice));
-    }
-    // Divided by the examples of the global batch, so that the sum over replicas is the gradient of
-    // the mean, however unequal the slices are.
-    const std::size_t examples = batch_.NumExamples();
-    const double loss = replica.ComputeGradient(slice, first, examples);
-    collective_.AllReduceSum(rank, replica.Gradient());
-    replica.Apply(examples);
-    return collective_.AllReduceSum(rank, loss);
+    return Error(StatusCode::kDataLoss,
+                 "replica " + std::to_string(odd - hashes.begin()) + " of " +
+                     std::to_string(hashes.size()) +
+                     " no longer holds the parameters of the others after step " +
+                     std::to_string(step) + "; its device or memory is at fault");
   }
 
   ModelSpec model_;
-  // Each touched by its own thread only, and by the caller between two steps.
-  std::vector<std::unique_ptr<Replica>> replicas_;
-  SharedMemoryCollective collective_;
-
-  // Written by the caller before begin_ and read by the replicas between begin_ and end_, or the
-  // other way round for loss_: the barriers order them.
-  std::barrier<> begin_;
-  std::barrier<> end_;
-  Command command_ = Command::kStop;
-  BatchView batch_;
-  double loss_ = 0;
-
-  std::vector<std::jthread> threads_;  // last: joined before what they use goes
+  std::uint64_t check_every_;
+  Status differing_ = OkStatus();
+  std::shared_ptr<Core> core_;  // second owner: a task in progress
+  ReplicaThreads threads_;      // last: joined before what they use goes
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeMirrored(const TrainingSpec& training, std::size_t replicas,
-                                       std::span<const float> initial) {
-  return std::make_unique<Mirrored>(training, replicas, initial);
+StatusOr<std::unique_ptr<Strategy>> MakeMirrored(const StrategySpec& strategy,
+                                                 const TrainingSpec& training,
+                                                 std::span<const float> initial) {
+  auto core = std::make_shared<Core>(strategy, std::make_shared<ReplicaBonds>(strategy.replicas));
+  for (std::size_t rank = 0; rank < strategy.replicas; ++rank) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Device> device, MakeDevice(strategy, rank, 1));
+    core->replicas.push_back(std::make_unique<Replica>(
+        training, WithPulse(std::move(device), core->bonds->pulses[rank]), initial));
+  }
+  return std::make_unique<Mirrored>(strategy, training, std::move(core));
 }
 
 }  // namespace domicile::models

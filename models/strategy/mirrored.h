@@ -1,5 +1,7 @@
 // Synchronous data parallel training: each replica holds all parameters and takes its slice of the
-// global batch; gradients are added up over replicas in rank order before every step.
+// global batch; gradients are added up over replicas in rank order before every step. The sum is
+// taken at the end of the way back, not overlapped with it: on CPUs it needs the very cores that
+// the way back computes on (docs/performance.md has its share).
 #pragma once
 
 #include <memory>
@@ -9,9 +11,11 @@
 
 namespace domicile::models {
 
-// CPU replicas, one thread each. INVARIANT: after every step all replicas hold the same bits, since
-// each applies the same operations to the same all-reduced gradient. Called by MakeStrategy.
-std::unique_ptr<Strategy> MakeMirrored(const TrainingSpec& training, std::size_t replicas,
-                                       std::span<const float> initial);
+// One thread a replica. INVARIANT: after every step all replicas hold the same bits, since each
+// applies the same operations to the same all-reduced gradient. Called by MakeStrategy, which has
+// checked everything.
+StatusOr<std::unique_ptr<Strategy>> MakeMirrored(const StrategySpec& strategy,
+                                                 const TrainingSpec& training,
+                                                 std::span<const float> initial);
 
 }  // namespace domicile::models

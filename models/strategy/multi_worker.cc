@@ -1,9 +1,9 @@
 #include "models/strategy/multi_worker.h"
 
-#include <utility>
-
 #include "models/cpu/cpu_device.h"
 #include "models/strategy/replica.h"
+#include "models/strategy/replica_devices.h"
+#include "models/strategy/slice.h"
 
 namespace domicile::models {
 namespace {
@@ -19,17 +19,25 @@ class MultiWorker final : public Strategy {
   StatusOr<double> Step(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
     const std::size_t examples = batch.NumExamples();
-    const auto [first, count] = Slice(examples);
-    const double loss = replica_.ComputeGradient(batch.Rows(first, count), first, examples);
+    const Slice slice = SliceOf(group_.Rank(), group_.NumRanks(), examples);
+    StepTimer timer(clock_);
+    const double part =
+        replica_.ComputeGradient(batch.Rows(slice.first, slice.count), slice.first, examples);
+    timer.MarkInto(report_.computing);
     RETURN_IF_ERROR(group_.AllReduceSum(replica_.Gradient()));
+    timer.MarkInto(report_.communicating);
     replica_.Apply(examples);
-    return group_.AllReduceSum(loss);
+    timer.MarkInto(report_.computing);
+    ASSIGN_OR_RETURN(const double loss, group_.AllReduceSum(part));
+    timer.MarkInto(report_.communicating);
+    report_.examples += slice.count;
+    return loss;
   }
 
   StatusOr<double> Loss(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
-    const auto [first, count] = Slice(batch.NumExamples());
-    return group_.AllReduceSum(replica_.Loss(batch.Rows(first, count)));
+    const Slice slice = SliceOf(group_.Rank(), group_.NumRanks(), batch.NumExamples());
+    return group_.AllReduceSum(replica_.Loss(batch.Rows(slice.first, slice.count)));
   }
 
   std::span<const float> Parameters() const override { return replica_.Parameters(); }
@@ -38,15 +46,25 @@ class MultiWorker final : public Strategy {
     return replica_.Parameters();
   }
 
- private:
-  std::pair<std::size_t, std::size_t> Slice(std::size_t examples) const {
-    const std::size_t first = group_.Rank() * examples / group_.NumRanks();
-    return {first, (group_.Rank() + 1) * examples / group_.NumRanks() - first};
+  TrainingState State() const override { return replica_.State(); }
+  Status Restore(const TrainingState& state) override { return replica_.Restore(state); }
+
+  StepReport Report() const override {
+    const Updater& updater = replica_.updater();
+    StepReport report = {.steps = updater.Step(),
+                         .skipped = updater.Skipped(),
+                         .loss_scale = updater.Scale(),
+                         .replicas = {report_}};
+    report.replicas[0].state_bytes = replica_.StateBytes();
+    return report;
   }
 
+ private:
   ModelSpec model_;
   WorkerGroup& group_;
+  const Clock& clock_ = ClockOf({});
   Replica replica_;
+  ReplicaReport report_;  // of this worker
 };
 
 }  // namespace

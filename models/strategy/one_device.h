@@ -8,8 +8,9 @@
 
 namespace domicile::models {
 
-// `initial` must have the network's size. Called by MakeStrategy.
-std::unique_ptr<Strategy> MakeOneDevice(const TrainingSpec& training, std::size_t threads,
-                                        std::span<const float> initial);
+// Called by MakeStrategy, which has checked everything.
+StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(const StrategySpec& strategy,
+                                                  const TrainingSpec& training,
+                                                  std::span<const float> initial);
 
 }  // namespace domicile::models

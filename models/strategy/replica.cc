@@ -1,32 +1,16 @@
 #include "models/strategy/replica.h"
 
-#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace domicile::models {
-namespace {
-
-Model FrozenModel(const TrainingSpec& training, Device& device) {
-  Model model(training.model, device);
-  model.Freeze(training.frozen);
-  return model;
-}
-
-std::vector<ParameterRange> Copy(std::span<const ParameterRange> ranges) {
-  return {ranges.begin(), ranges.end()};
-}
-
-}  // namespace
 
 Replica::Replica(const TrainingSpec& training, std::unique_ptr<Device> device,
                  std::span<const float> initial)
-    : training_(training),
-      device_(std::move(device)),
-      model_(FrozenModel(training, *device_)),
-      optimizer_(training.optimizer, Copy(model_.TrainedRanges()), *device_),
-      parameters_({initial.size()}, device_->memory()),
-      gradient_({initial.size()}, device_->memory()) {
-  models::Copy(device_->memory(), initial, parameters_.Values());
+    : maker_(training, std::move(device)),
+      updater_(training, maker_.model(), maker_.device()),
+      parameters_({initial.size()}, maker_.device().memory()) {
+  Copy(parameters_.memory(), initial, parameters_.Values());
 }
 
 std::span<const float> Replica::Parameters() const {
@@ -34,44 +18,48 @@ std::span<const float> Replica::Parameters() const {
     return parameters_.Values();
   }
   on_host_.ResizeMatrix(1, parameters_.NumElements());
-  models::Copy(parameters_.memory(), parameters_.Values(), on_host_.Values());
-  return on_host_.Values();
+  Copy(parameters_.memory(), parameters_.Values(), on_host_.Values());
+  return std::as_const(on_host_).Values();
 }
 
 double Replica::ComputeGradient(const BatchView& slice, std::uint64_t first_example,
                                 std::size_t global_examples) {
-  StepPlace place = {.divisor = static_cast<double>(global_examples),
-                     .first_example = first_example,
-                     .dropout_key = MixKey(training_.seed, step_)};
-  const std::size_t examples = slice.NumExamples();
-  const std::size_t micro = training_.micro_batch == 0 ? examples : training_.micro_batch;
-  if (examples <= micro) {
-    return model_.LossAndGradient(parameters_.Values(), slice, place, gradient_.Values());
-  }
-  double loss =
-      model_.LossAndGradient(parameters_.Values(), slice.Rows(0, micro), place, gradient_.Values());
-  if (micro_gradient_.NumElements() == 0) {
-    micro_gradient_ = Tensor({gradient_.NumElements()}, device_->memory());
-  }
-  for (std::size_t first = micro; first < examples; first += micro) {
-    place.first_example = first_example + first;
-    loss += model_.LossAndGradient(parameters_.Values(),
-                                   slice.Rows(first, std::min(micro, examples - first)), place,
-                                   micro_gradient_.Values());
-    device_->AddScaled(1, micro_gradient_.Values(), gradient_.Values());
-  }
-  return loss;
+  StepPlace place = updater_.Place(global_examples);
+  place.first_example = first_example;
+  return maker_.Compute(parameters_.Values(), slice, place);
 }
 
-void Replica::Apply(std::size_t global_examples) {
-  model_.AddL2(training_.l2, parameters_.Values(), gradient_.Values());
-  if (training_.clip_norm > 0) {
-    ClipByGlobalNorm(training_.clip_norm, model_.TrainedRanges(), gradient_.Values(), *device_);
+std::uint64_t Replica::ParameterHash() const {
+  // Four lanes, so that one multiplication need not wait for the last.
+  std::uint64_t lanes[4] = {1, 2, 3, 4};
+  std::size_t at = 0;
+  for (const float value : Parameters()) {
+    std::uint64_t& lane = lanes[at++ % 4];
+    lane = (lane ^ std::bit_cast<std::uint32_t>(value)) * 0x9e3779b97f4a7c15U;
+    lane ^= lane >> 32U;
   }
-  optimizer_.Step(gradient_.Values(), parameters_.Values(), RateShare(training_.schedule, step_));
-  model_.UpdateStatistics(static_cast<double>(global_examples), gradient_.Values(),
-                          parameters_.Values());
-  ++step_;
+  std::uint64_t hash = 0;
+  for (const std::uint64_t lane : lanes) {
+    hash = MixKey(hash, lane);
+  }
+  return hash;
+}
+
+TrainingState Replica::State() const {
+  TrainingState state = updater_.State();
+  const std::span<const float> parameters = Parameters();
+  state.parameters.assign(parameters.begin(), parameters.end());
+  return state;
+}
+
+Status Replica::Restore(const TrainingState& state) {
+  RETURN_IF_ERROR(updater_.Restore(state));
+  Copy(parameters_.memory(), std::span(state.parameters), parameters_.Values());
+  return OkStatus();
+}
+
+std::uint64_t Replica::StateBytes() const {
+  return parameters_.NumElements() * sizeof(float) + maker_.StateBytes() + updater_.StateBytes();
 }
 
 }  // namespace domicile::models

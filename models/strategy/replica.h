@@ -1,13 +1,14 @@
 // One copy of a model with everything a step needs: what a strategy has one or several of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "models/model.h"
-#include "models/optimizer.h"
+#include "models/strategy/gradient_maker.h"
 #include "models/strategy/strategy.h"
+#include "models/strategy/updater.h"
 
 namespace domicile::models {
 
@@ -18,35 +19,41 @@ class Replica {
   Replica(const TrainingSpec& training, std::unique_ptr<Device> device,
           std::span<const float> initial);
 
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
   // In host memory; valid until the next step or call.
   std::span<const float> Parameters() const;
   // In the memory of the device.
-  std::span<float> Gradient() { return gradient_.Values(); }
+  std::span<float> Gradient() { return maker_.Gradient(); }
 
   // Errors: kUnavailable: the device has failed.
-  Status Check() { return device_->Check(); }
+  Status Check() { return maker_.device().Check(); }
 
-  double Loss(const BatchView& slice) { return model_.Loss(parameters_.Values(), slice); }
+  double Loss(const BatchView& slice) { return maker_.Loss(parameters_.Values(), slice); }
 
-  // Gradient() = the slice's part of the gradient of the mean loss over `global_examples`, one
-  // micro batch at a time: each weighs as much as it has examples. Returns the slice's sum of
-  // losses.
+  // Gradient() = the slice's part of the gradient of the mean loss over `global_examples`, times
+  // the loss scale. Returns the slice's sum of losses.
   double ComputeGradient(const BatchView& slice, std::uint64_t first_example,
                          std::size_t global_examples);
 
-  // The optimizer's step along Gradient(), which must be that of the whole global batch: L2, then
-  // clipping, then the step, then running statistics.
-  void Apply(std::size_t global_examples);
+  // The optimizer's step along Gradient(), which must be that of the whole global batch.
+  void Apply(std::size_t global_examples) {
+    updater_.Apply(global_examples, Gradient(), parameters_.Values());
+  }
+
+  // A number that differs, all but certainly, where a bit of the parameters does.
+  std::uint64_t ParameterHash() const;
+
+  TrainingState State() const;
+  Status Restore(const TrainingState& state);
+  const Updater& updater() const { return updater_; }
+  std::uint64_t StateBytes() const;
 
  private:
-  TrainingSpec training_;
-  std::unique_ptr<Device> device_;
-  Model model_;
-  Optimizer optimizer_;
-  std::uint64_t step_ = 0;
+  GradientMaker maker_;
+  Updater updater_;
   Tensor parameters_;
-  Tensor gradient_;
-  Tensor micro_gradient_;   // of one micro batch, where there are several
   mutable Tensor on_host_;  // the parameters, where the device keeps them elsewhere
 };
 

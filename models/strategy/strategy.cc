@@ -4,9 +4,11 @@
 #include <string>
 
 #include "base/text.h"
+#include "models/strategy/central_storage.h"
 #include "models/strategy/mirrored.h"
 #include "models/strategy/multi_worker.h"
 #include "models/strategy/one_device.h"
+#include "models/strategy/parameter_server.h"
 
 namespace domicile::models {
 namespace {
@@ -42,12 +44,18 @@ Status CheckFrozen(const ModelSpec& model, std::span<const std::string> patterns
 
 }  // namespace
 
+double ReplicaReport::CommunicationShare() const {
+  const auto both = static_cast<double>((computing + communicating).count());
+  return both > 0 ? static_cast<double>(communicating.count()) / both : 0;
+}
+
 StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
                                                  const TrainingSpec& training,
                                                  std::span<const float> initial) {
   RETURN_IF_ERROR(CheckSpec(training.model));
   RETURN_IF_ERROR(CheckSpec(training.optimizer));
   RETURN_IF_ERROR(CheckSchedule(training.schedule));
+  RETURN_IF_ERROR(CheckSpec(training.loss_scale));
   RETURN_IF_ERROR(CheckFrozen(training.model, training.frozen));
   if (!(training.l2 >= 0) || !(training.clip_norm >= 0)) {
     return Error(StatusCode::kInvalidArgument, "`l2` and `clip_norm` must be 0 or above");
@@ -58,10 +66,18 @@ StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
   switch (strategy.kind) {
     case StrategyKind::kOneDevice:
       RETURN_IF_ERROR(CheckCount(strategy.threads, "threads"));
-      return MakeOneDevice(training, strategy.threads, initial);
+      return MakeOneDevice(strategy, training, initial);
     case StrategyKind::kMirrored:
       RETURN_IF_ERROR(CheckCount(strategy.replicas, "replicas"));
-      return MakeMirrored(training, strategy.replicas, initial);
+      return MakeMirrored(strategy, training, initial);
+    case StrategyKind::kCentralStorage:
+      RETURN_IF_ERROR(CheckCount(strategy.threads, "threads"));
+      RETURN_IF_ERROR(CheckCount(strategy.replicas, "replicas"));
+      return MakeCentralStorage(strategy, training, initial);
+    case StrategyKind::kParameterServer:
+      RETURN_IF_ERROR(CheckCount(strategy.replicas, "replicas"));
+      RETURN_IF_ERROR(CheckCount(strategy.servers, "servers"));
+      return MakeParameterServer(strategy, training, initial);
     case StrategyKind::kMultiWorkerMirrored:
       RETURN_IF_ERROR(CheckCount(strategy.threads, "threads"));
       if (strategy.workers == nullptr) {

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "base/random.h"
-#include "models/initial.h"
-#include "models/strategy/collective.h"
+#include "models/strategy/testing.h"
 
 namespace domicile::models {
 namespace {
@@ -21,40 +17,12 @@ const OptimizerSpec kAdam = {.kind = OptimizerKind::kAdam, .learning_rate = 0.01
 const OptimizerSpec kMomentum = {
     .kind = OptimizerKind::kSgd, .learning_rate = 0.1, .momentum = 0.9};
 
-struct Data {
-  Tensor inputs;
-  std::vector<std::uint32_t> labels;
-  BatchView View(std::size_t first, std::size_t count) const {
-    return {inputs.AsMatrix().Rows(first, count), std::span(labels).subspan(first, count)};
-  }
-};
-
-Data MakeData(std::size_t rows, std::size_t columns, std::uint64_t classes) {
-  SeededRandom random(3);
-  Data data = {Tensor({rows, columns}), {}};
-  for (float& value : data.inputs.Values()) {
-    value = static_cast<float>(static_cast<double>(random.Below(4001)) / 1000.0 - 2.0);
-  }
-  for (std::size_t row = 0; row < rows; ++row) {
-    data.labels.push_back(static_cast<std::uint32_t>(random.Below(classes)));
-  }
-  return data;
-}
-
-std::unique_ptr<Strategy> Make(const StrategySpec& strategy, const TrainingSpec& training) {
-  return MakeStrategy(strategy, training, InitialParameters(training.model, 9)).value();
-}
-
-bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
 TEST_CASE("Strategy: mirrored replicas hold the same bits after every step") {
-  const Data data = MakeData(101, kMlp.num_inputs, 3);
+  const TestData data = MakeTestData(101, kMlp.num_inputs, 3);
   for (const OptimizerSpec& optimizer : {kAdam, kMomentum}) {
     for (const std::size_t replicas : {2U, 3U, 4U}) {
-      const auto mirrored =
-          Make({.kind = StrategyKind::kMirrored, .replicas = replicas}, {kMlp, optimizer, 0.01});
+      const auto mirrored = MakeTestStrategy(
+          {.kind = StrategyKind::kMirrored, .replicas = replicas}, {kMlp, optimizer, 0.01});
       REQUIRE(mirrored->NumReplicas() == replicas);
       for (std::size_t step = 0; step < 12; ++step) {
         // Sizes that do not divide evenly, among them fewer rows than replicas.
@@ -68,13 +36,14 @@ TEST_CASE("Strategy: mirrored replicas hold the same bits after every step") {
 }
 
 TEST_CASE("Strategy: mirrored equals one device up to float rounding, also with unequal slices") {
-  const Data data = MakeData(101, kMlp.num_inputs, 3);
+  const TestData data = MakeTestData(101, kMlp.num_inputs, 3);
   const TrainingSpec training = {kMlp, kMomentum, 0.01};
-  const auto one = Make({}, training);
+  const auto one = MakeTestStrategy({}, training);
   for (const std::size_t replicas : {1U, 2U, 3U, 7U}) {
     CAPTURE(replicas);
-    const auto single = Make({}, training);
-    const auto mirrored = Make({.kind = StrategyKind::kMirrored, .replicas = replicas}, training);
+    const auto single = MakeTestStrategy({}, training);
+    const auto mirrored =
+        MakeTestStrategy({.kind = StrategyKind::kMirrored, .replicas = replicas}, training);
     for (int step = 0; step < 30; ++step) {
       const double a = single->Step(data.View(0, 101)).value();
       const double b = mirrored->Step(data.View(0, 101)).value();
@@ -96,11 +65,11 @@ TEST_CASE("Strategy: one device gives the same bits for any number of threads") 
   // Large enough to be cut into pieces, in rows and in inputs.
   const NetworkSpec wide = {
       .num_inputs = 300, .hidden = {64}, .activation = Activation::kRelu, .num_outputs = 4};
-  const Data data = MakeData(200, 300, 4);
-  const auto one = Make({.threads = 1}, {wide, kAdam, 0.001});
+  const TestData data = MakeTestData(200, 300, 4);
+  const auto one = MakeTestStrategy({.threads = 1}, {wide, kAdam, 0.001});
   for (const std::size_t threads : {2U, 3U, 5U}) {
-    const auto many = Make({.threads = threads}, {wide, kAdam, 0.001});
-    const auto again = Make({.threads = 1}, {wide, kAdam, 0.001});
+    const auto many = MakeTestStrategy({.threads = threads}, {wide, kAdam, 0.001});
+    const auto again = MakeTestStrategy({.threads = 1}, {wide, kAdam, 0.001});
     for (int step = 0; step < 5; ++step) {
       CHECK(many->Step(data.View(0, 200)).value() == again->Step(data.View(0, 200)).value());
     }
@@ -110,8 +79,8 @@ TEST_CASE("Strategy: one device gives the same bits for any number of threads") 
 }
 
 TEST_CASE("Strategy: steps lower the loss") {
-  const Data data = MakeData(60, kMlp.num_inputs, 3);
-  const auto strategy = Make({.threads = 2}, {kMlp, kAdam, 0});
+  const TestData data = MakeTestData(60, kMlp.num_inputs, 3);
+  const auto strategy = MakeTestStrategy({.threads = 2}, {kMlp, kAdam, 0});
   const double before = strategy->Loss(data.View(0, 60)).value();
 
   for (int step = 0; step < 100; ++step) {
@@ -122,9 +91,9 @@ TEST_CASE("Strategy: steps lower the loss") {
 }
 
 TEST_CASE("Strategy: refuses batches and specs that do not fit") {
-  Data data = MakeData(5, kMlp.num_inputs, 3);
+  TestData data = MakeTestData(5, kMlp.num_inputs, 3);
   for (const StrategyKind kind : {StrategyKind::kOneDevice, StrategyKind::kMirrored}) {
-    const auto strategy = Make({.kind = kind, .replicas = 2}, {kMlp, kAdam, 0});
+    const auto strategy = MakeTestStrategy({.kind = kind, .replicas = 2}, {kMlp, kAdam, 0});
     CHECK(strategy->Step(data.View(0, 0)).status().code() == StatusCode::kInvalidArgument);
     data.labels[1] = 3;
     CHECK(strategy->Step(data.View(0, 2)).status().code() == StatusCode::kInvalidArgument);
@@ -140,35 +109,6 @@ TEST_CASE("Strategy: refuses batches and specs that do not fit") {
   CHECK(code({.kind = StrategyKind::kMirrored, .replicas = 5000}, initial) ==
         StatusCode::kInvalidArgument);
   CHECK(code({}, std::span(initial).first(3)) == StatusCode::kInvalidArgument);
-}
-
-TEST_CASE("SharedMemoryCollective: every rank gets the sum in rank order") {
-  constexpr std::size_t kRanks = 4;
-  SharedMemoryCollective collective(kRanks);
-  std::vector<std::vector<float>> buffers(kRanks, std::vector<float>(1001));
-  std::vector<double> scalars(kRanks);
-  std::vector<float> want(1001);
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    double sum = 0;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      buffers[rank][i] = static_cast<float>(i + 1) / static_cast<float>(3 * rank + 7);
-      sum += static_cast<double>(buffers[rank][i]);
-    }
-    want[i] = static_cast<float>(sum);
-  }
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      threads.emplace_back([&, rank] {
-        collective.AllReduceSum(rank, buffers[rank]);
-        scalars[rank] = collective.AllReduceSum(rank, static_cast<double>(rank));
-      });
-    }
-  }
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    CHECK(SameBits(buffers[rank], want));
-    CHECK(scalars[rank] == 6.0);
-  }
 }
 
 }  // namespace
