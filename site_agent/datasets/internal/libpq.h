@@ -1,10 +1,10 @@
 // libpq, loaded when a snapshot is taken and only then: a trainer links nothing that can speak to a
-// network, and runs where the library is not.
+// network, and runs where the library is not. The header is there for its types.
 #pragma once
 
 #include <memory>
 
-#include <libpq-fe.h>
+#include <postgresql/libpq-fe.h>
 
 #include "base/status.h"
 
