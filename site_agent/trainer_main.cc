@@ -16,6 +16,8 @@
 #include "base/random.h"
 #include "crypto/tree_digest.h"
 #include "models/cpu_check.h"
+#include "site_agent/datasets/check_data.h"
+#include "site_agent/datasets/snapshot.h"
 #include "site_agent/sandbox/canary.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/sandbox/output_file.h"
@@ -33,6 +35,7 @@ namespace domicile::site_agent {
 namespace {
 
 constexpr int kDone = 0;
+constexpr int kNotSo = 1;  // what was asked is not so: the data does not fit
 constexpr int kWrongUse = 2;
 constexpr int kUnable = 3;
 
@@ -200,29 +203,123 @@ int RunLocalOnce(const LocalRequest& request) {
   return kDone;
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app{
-      "Trains on a site's data for its agent, behind walls it puts up itself.\n\n"
-      "Example: domicile-trainer --config trainer.toml"};
+int RunCheck(const CheckRequest& request, bool json) {
+  const StatusOr<CheckReport> report = CheckData(request);
+  if (!report.ok()) {
+    return Fail(report.status(), kWrongUse);
+  }
+  std::printf("%s", json ? (PrintJson(report->json) + "\n").c_str() : report->text.c_str());
+  return report->fits ? kDone : kNotSo;
+}
+
+// Of the file that the description names, unless another is given.
+int RunSnapshot(const std::string& description_file, const std::string& file, bool json) {
+  const StatusOr<contracts::DatasetDescription> description = ReadDescription(description_file);
+  if (!description.ok()) {
+    return Fail(description.status(), kWrongUse);
+  }
+  const StatusOr<Snapshot> snapshot =
+      TakeSnapshot(*description, file.empty() ? description->files.front() : file);
+  if (!snapshot.ok()) {
+    const bool is_wrong = snapshot.status().code() == StatusCode::kInvalidArgument;
+    return Fail(snapshot.status(), is_wrong ? kWrongUse : kUnable);
+  }
+  Json report;
+  report.Set("v", 1);
+  report.Set("file", snapshot->file);
+  report.Set("sha256", PrintHex(snapshot->digest));
+  report.Set("records", snapshot->records);
+  report.Set("columns", snapshot->columns);
+  const std::string text = snapshot->file + ": " + std::to_string(snapshot->records) +
+                           " records of " + std::to_string(snapshot->columns) +
+                           " columns, SHA-256 " + PrintHex(snapshot->digest);
+  std::printf("%s\n", json ? PrintJson(report).c_str() : text.c_str());
+  return kDone;
+}
+
+// What was asked for on the command line.
+struct Arguments {
   std::string config_file;
   bool local = false;
   bool json = false;
-  LocalRequest request;
+  LocalRequest local_request;
   std::string model_file;
-  auto* config_option =
-      app.add_option("--config", config_file, "trainer.toml; serves until SIGTERM");
-  auto* local_option =
-      app.add_flag("--local", local,
+  std::string plan_file;
+  CheckRequest check;
+  std::string snapshot;
+  std::string snapshot_file;
+};
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  LocalRequest& request = arguments.local_request;
+  auto* config =
+      app.add_option("--config", arguments.config_file, "trainer.toml; serves until SIGTERM");
+  auto* local =
+      app.add_flag("--local", arguments.local,
                    "compare local, central and federated models, for one who may see all data");
-  app.add_option("--plan", request.plan_file, "job file or plan")->needs(local_option);
+  auto* check = app.add_option("--check-data", arguments.check.description,
+                               "dataset description: what is in it, and with --plan how it fits");
+  auto* snapshot = app.add_option("--snapshot", arguments.snapshot,
+                                  "dataset description of source `postgresql`: freeze its query");
+  app.add_option("--plan", arguments.plan_file, "job file or plan, of --local and --check-data");
   app.add_option("--dataset", request.datasets, "dataset description, or NAME=FILE; repeatable")
-      ->needs(local_option);
-  app.add_option("--model", model_file, "federated model (safetensors)")->needs(local_option);
+      ->needs(local);
+  app.add_option("--model", arguments.model_file, "federated model (safetensors)")->needs(local);
   app.add_option("--threads", request.threads, "threads of --local")
-      ->needs(local_option)
+      ->needs(local)
       ->check(CLI::Range(1, 1024));
-  app.add_flag("--json", json, "print JSON (--local prints nothing else)")->needs(local_option);
-  local_option->excludes(config_option);
+  app.add_option("--vocabulary", arguments.check.vocabularies,
+                 "vocabulary file of a job with texts; repeatable")
+      ->needs(check);
+  app.add_flag("--show-values", arguments.check.show_values, "faults quote the cell")->needs(check);
+  app.add_option("-o,--output", arguments.snapshot_file,
+                 "where the snapshot goes; default: the file that the description names")
+      ->needs(snapshot);
+  app.add_flag("--json", arguments.json, "print JSON (--local prints nothing else)")
+      ->excludes(config);
+  for (auto* const one : {local, check, snapshot}) {
+    for (auto* const other : {static_cast<CLI::Option*>(config), local, check, snapshot}) {
+      if (one != other) {
+        one->excludes(other);
+      }
+    }
+  }
+}
+
+int Run(Arguments& arguments) {
+  if (!arguments.config_file.empty()) {
+    return RunService(arguments.config_file);
+  }
+  if (!arguments.snapshot.empty()) {
+    return RunSnapshot(arguments.snapshot, arguments.snapshot_file, arguments.json);
+  }
+  if (!arguments.check.description.empty()) {
+    if (!arguments.plan_file.empty()) {
+      arguments.check.plan = arguments.plan_file;
+    }
+    return RunCheck(arguments.check, arguments.json);
+  }
+  LocalRequest& request = arguments.local_request;
+  request.plan_file = arguments.plan_file;
+  if (!arguments.local || request.plan_file.empty() || request.datasets.empty()) {
+    return Fail(Error(StatusCode::kInvalidArgument,
+                      "give `--config FILE`, `--local --plan FILE --dataset FILE`, "
+                      "`--check-data FILE` or `--snapshot FILE`; see --help"),
+                kWrongUse);
+  }
+  if (!arguments.model_file.empty()) {
+    request.model_file = arguments.model_file;
+  }
+  return RunLocalOnce(request);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{
+      "Trains on a site's data for its agent, behind walls it puts up itself.\n\n"
+      "Example: domicile-trainer --config trainer.toml\n"
+      "Example: domicile-trainer --check-data dataset.toml --plan job.toml"};
+  Arguments arguments;
+  Declare(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -231,18 +328,7 @@ int Main(int argc, char** argv) {
   if (const Status cpu = models::CheckCpu(); !cpu.ok()) {
     return Fail(cpu, kUnable);
   }
-  if (!config_file.empty()) {
-    return RunService(config_file);
-  }
-  if (!local || request.plan_file.empty() || request.datasets.empty()) {
-    return Fail(Error(StatusCode::kInvalidArgument,
-                      "give `--config FILE`, or `--local --plan FILE --dataset FILE`; see --help"),
-                kWrongUse);
-  }
-  if (!model_file.empty()) {
-    request.model_file = model_file;
-  }
-  return RunLocalOnce(request);
+  return Run(arguments);
 }
 
 }  // namespace
