@@ -91,7 +91,6 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   if (read.cluster) {
     static const SystemClock kClock;
     ASSIGN_OR_RETURN(prepared.seat, TakeClusterSeat(*read.cluster, kClock));
-    prepared.start.site_cluster = true;
   }
   if (!prepared.IsWorker()) {
     ASSIGN_OR_RETURN(prepared.listener, ListenUnix(read.socket, read.socket_mode));
@@ -101,10 +100,13 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   } else {
     prepared.output = FileHandle(dup(STDOUT_FILENO));
   }
+  prepared.start.network = read.network;
+  const bool has_loopback = read.network == policy::SandboxNetwork::kLoopback;
   const std::vector<PathRule> paths = TrainerPaths(read, prepared.descriptions);
-  ASSIGN_OR_RETURN(prepared.start.sandbox, Apply(TrainerLockdown(paths)));
+  ASSIGN_OR_RETURN(prepared.start.sandbox,
+                   Apply(has_loopback ? TrainerLoopbackLockdown(paths) : TrainerLockdown(paths)));
   const std::vector<std::string> shut = {"/etc/passwd"};
-  const CanaryReport canary = TrainerCanary(shut);
+  const CanaryReport canary = has_loopback ? TrainerLoopbackCanary(shut) : TrainerCanary(shut);
   RETURN_IF_ERROR(RequireShut(canary));
   prepared.start.canary = static_cast<std::uint32_t>(canary.tried.size());
   return prepared;

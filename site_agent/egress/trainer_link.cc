@@ -73,10 +73,7 @@ policy::SandboxNetwork NetworkOf(const HelloMessage& hello) {
   const bool all_stand = std::all_of(kWalls.begin(), kWalls.end(), [&](SandboxLayer wall) {
     return std::find(hello.sandbox.begin(), hello.sandbox.end(), wall) != hello.sandbox.end();
   });
-  if (!all_stand) {
-    return policy::SandboxNetwork::kUnset;
-  }
-  return hello.site_cluster ? policy::SandboxNetwork::kSiteCluster : policy::SandboxNetwork::kNone;
+  return all_stand ? hello.network : policy::SandboxNetwork::kUnset;
 }
 
 }  // namespace domicile::site_agent

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/socket.h>
 
 #include "site_agent/sandbox/internal/walls.h"
 
@@ -61,11 +62,11 @@ constexpr std::array<const char*, 41> kEveryProcess = {"ptrace",
 // Starting programs: all that runs here is running.
 constexpr std::array<const char*, 2> kProgramStart = {"execve", "execveat"};
 
-// New sockets, and messages that can carry a descriptor: an open data file handed to the agent
-// would pass Landlock, which looks at opening only.
-constexpr std::array<const char*, 9> kTrainerOnly = {"socket",   "socketpair", "connect",
-                                                     "bind",     "listen",     "sendmsg",
-                                                     "sendmmsg", "recvmsg",    "recvmmsg"};
+constexpr std::array<const char*, 7> kNewSockets = {"socket", "socketpair", "connect", "bind",
+                                                    "listen", "recvmsg",    "recvmmsg"};
+// Messages that can carry a descriptor: an open data file handed to the agent would pass Landlock,
+// which looks at opening only.
+constexpr std::array<const char*, 2> kDescriptorPassing = {"sendmsg", "sendmmsg"};
 
 struct Release {
   void operator()(void* filter) const { seccomp_release(filter); }
@@ -106,6 +107,38 @@ Status RefuseNamespaces(scmp_filter_ctx filter) {
   return result == 0 ? OkStatus() : FilterError(result, "clone3");
 }
 
+Status RefuseSockets(scmp_filter_ctx filter) {
+  for (const char* name : kNewSockets) {
+    RETURN_IF_ERROR(Refuse(filter, name));
+  }
+  for (const char* name : kDescriptorPassing) {
+    RETURN_IF_ERROR(Refuse(filter, name));
+  }
+  // send() is sendto() without an address; with one it could reach a socket that is not connected.
+  const int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sendto), 1,
+                                      SCMP_A4(SCMP_CMP_NE, 0, 0));
+  return result == 0 ? OkStatus() : FilterError(result, "sendto");
+}
+
+// Sockets of a namespace that leads nowhere, and netlink to ask it for its interfaces. The rules
+// are about what is not allowed: one rule cannot say that an argument is none of three.
+Status RefuseOtherFamilies(scmp_filter_ctx filter) {
+  constexpr std::uint64_t kLastFamily = AF_MAX;
+  for (std::uint64_t family = 0; family <= kLastFamily; ++family) {
+    if (family == AF_INET || family == AF_INET6 || family == AF_NETLINK) {
+      continue;
+    }
+    const int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
+                                        SCMP_A0(SCMP_CMP_EQ, family, 0));
+    if (result != 0) {
+      return FilterError(result, "socket");
+    }
+  }
+  const int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
+                                      SCMP_A0(SCMP_CMP_GT, kLastFamily, 0));
+  return result == 0 ? Refuse(filter, "socketpair") : FilterError(result, "socket");
+}
+
 }  // namespace
 
 Status FilterCalls(CallFilter filter) {
@@ -127,17 +160,13 @@ Status FilterCalls(CallFilter filter) {
       RETURN_IF_ERROR(Refuse(context.get(), name));
     }
   }
-  if (filter != CallFilter::kAgent) {
-    for (const char* name : kTrainerOnly) {
+  if (filter == CallFilter::kLoopback) {
+    RETURN_IF_ERROR(RefuseOtherFamilies(context.get()));
+    for (const char* name : kDescriptorPassing) {
       RETURN_IF_ERROR(Refuse(context.get(), name));
     }
-    // send() is sendto() without an address; with one it could reach a socket that is not
-    // connected.
-    result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sendto), 1,
-                              SCMP_A4(SCMP_CMP_NE, 0, 0));
-    if (result != 0) {
-      return FilterError(result, "sendto");
-    }
+  } else if (filter != CallFilter::kAgent) {
+    RETURN_IF_ERROR(RefuseSockets(context.get()));
   }
   result = seccomp_load(context.get());
   return result == 0 ? OkStatus() : FilterError(result, "seccomp_load");

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <netinet/in.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -31,7 +32,19 @@ void Note(CanaryReport& report, std::string name, bool open) {
 // error is another than EPERM.
 bool Reached(long result) { return result != -1 || errno != EPERM; }
 
-void TrySockets(CanaryReport& report) {
+// A connection to an address that no network has (RFC 5737). Without a route it fails at once.
+bool HasRoute() {
+  const FileHandle made(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_in nowhere{};
+  nowhere.sin_family = AF_INET;
+  nowhere.sin_port = htons(9);
+  nowhere.sin_addr.s_addr = htonl(0xC0000201);  // 192.0.2.1
+  return made.IsOpen() && (connect(made.descriptor(), reinterpret_cast<const sockaddr*>(&nowhere),
+                                   sizeof(nowhere)) == 0 ||
+                           errno != ENETUNREACH);
+}
+
+void TrySockets(CanaryReport& report, bool has_loopback) {
   struct Family {
     std::string_view name;
     int family;
@@ -53,6 +66,12 @@ void TrySockets(CanaryReport& report) {
       {"socket_xdp", 44, SOCK_RAW},
   }};
   for (const Family& f : kFamilies) {
+    const bool leads_nowhere =
+        f.family == AF_NETLINK ||
+        ((f.family == AF_INET || f.family == AF_INET6) && f.type != SOCK_RAW);
+    if (has_loopback && leads_nowhere) {
+      continue;
+    }
     const FileHandle made(socket(f.family, f.type | SOCK_CLOEXEC, f.protocol));
     Note(report, std::string(f.name), made.IsOpen());
   }
@@ -61,7 +80,11 @@ void TrySockets(CanaryReport& report) {
   const FileHandle first(pair[0]);
   const FileHandle second(pair[1]);
   Note(report, "socketpair", paired);
-  Note(report, "connect", Reached(connect(-1, nullptr, 0)));
+  if (has_loopback) {
+    Note(report, "route", HasRoute());
+  } else {
+    Note(report, "connect", Reached(connect(-1, nullptr, 0)));
+  }
   Note(report, "sendmsg", Reached(syscall(SYS_sendmsg, -1, nullptr, 0)));
 }
 
@@ -101,14 +124,22 @@ void TryFiles(CanaryReport& report, std::span<const std::string> shut_paths) {
   }
 }
 
-}  // namespace
-
-CanaryReport TrainerCanary(std::span<const std::string> shut_paths) {
+CanaryReport Trainer(std::span<const std::string> shut_paths, bool has_loopback) {
   CanaryReport report;
-  TrySockets(report);
+  TrySockets(report, has_loopback);
   TryCalls(report);
   TryFiles(report, shut_paths);
   return report;
+}
+
+}  // namespace
+
+CanaryReport TrainerCanary(std::span<const std::string> shut_paths) {
+  return Trainer(shut_paths, false);
+}
+
+CanaryReport TrainerLoopbackCanary(std::span<const std::string> shut_paths) {
+  return Trainer(shut_paths, true);
 }
 
 CanaryReport AgentCanary(std::span<const std::string> shut_paths) {

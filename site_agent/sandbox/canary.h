@@ -19,6 +19,9 @@ struct CanaryReport {
 // reading `shut_paths` (files that exist and are not the trainer's), writing outside. Leaves
 // nothing behind if an attempt gets through. Forks nothing, starts no thread.
 CanaryReport TrainerCanary(std::span<const std::string> shut_paths);
+// For a trainer with a loopback of its own: sockets of the internet families may be made there, but
+// lead nowhere.
+CanaryReport TrainerLoopbackCanary(std::span<const std::string> shut_paths);
 
 // For the agent: as above without the sockets, which it needs.
 CanaryReport AgentCanary(std::span<const std::string> shut_paths);

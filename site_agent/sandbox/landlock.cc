@@ -67,6 +67,8 @@ std::uint64_t Rights(PathAccess access, bool folder) {
                     : kReadFile | kWriteFile | kTruncate;
     case PathAccess::kExecute:
       return folder ? kReadFile | kReadDir | kExecuteFile : kReadFile | kExecuteFile;
+    case PathAccess::kDevice:
+      return (folder ? kReadDir : 0) | kReadFile | kWriteFile | kDeviceControl;
   }
   return 0;
 }

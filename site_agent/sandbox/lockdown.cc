@@ -92,10 +92,35 @@ Lockdown TrainerLockdown(std::span<const PathRule> paths) {
   return lockdown;
 }
 
+Lockdown TrainerLoopbackLockdown(std::span<const PathRule> paths) {
+  Lockdown lockdown = TrainerLockdown(paths);
+  lockdown.network = NetworkWall::kLoopback;
+  lockdown.calls = CallFilter::kLoopback;
+  return lockdown;
+}
+
+std::vector<PathRule> GpuPaths() {
+  std::vector<PathRule> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/dev", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("nvidia")) {
+      paths.push_back({entry->path().string(), PathAccess::kDevice, false});
+    }
+  }
+  if (!paths.empty()) {
+    for (const char* folder : {"/proc/driver/nvidia", "/proc/devices", "/proc/modules",
+                               "/sys/bus/pci/devices", "/sys/devices", "/etc/nvidia"}) {
+      paths.push_back({folder, PathAccess::kRead, false});
+    }
+  }
+  return paths;
+}
+
 Lockdown AgentLockdown(std::span<const PathRule> paths) {
   Lockdown lockdown = Describe(paths);
   AppendOptional(kNetworkPaths, lockdown.paths);
-  lockdown.network_namespace = false;
+  lockdown.network = NetworkWall::kNone;
   lockdown.calls = CallFilter::kAgent;
   return lockdown;
 }
@@ -107,8 +132,11 @@ StatusOr<SandboxReport> Apply(const Lockdown& lockdown) {
   // dropping capabilities comes before ForbidDumps, which it could undo; the filter forbids calls
   // used above it.
   RETURN_IF_ERROR(internal::ForbidCoreFiles());
-  if (lockdown.network_namespace) {
+  if (lockdown.network != NetworkWall::kNone) {
     RETURN_IF_ERROR(internal::EnterNetworkNamespace());
+    if (lockdown.network == NetworkWall::kLoopback) {
+      RETURN_IF_ERROR(internal::RaiseLoopback());
+    }
     report.layers.push_back(SandboxLayer::kNetworkNamespace);
   }
   RETURN_IF_ERROR(internal::ForbidNewPrivileges());

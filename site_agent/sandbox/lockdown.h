@@ -19,7 +19,7 @@ namespace domicile::site_agent {
 // A wall that stands. Written to logs and sent in hello: append, never renumber.
 enum class SandboxLayer : std::uint8_t {
   kNone = 0,
-  kNetworkNamespace = 1,  // a network namespace with nothing in it but a loopback that is down
+  kNetworkNamespace = 1,  // a network namespace with nothing in it but a loopback
   kNoNewPrivileges = 2,   // no set-user-id program gives anything
   kLandlock = 3,          // files: only the paths listed
   kSystemCalls = 4,       // seccomp: the calls that go around the other walls fail with EPERM
@@ -31,8 +31,8 @@ enum class SandboxLayer : std::uint8_t {
 std::string_view LayerName(SandboxLayer layer);
 std::optional<SandboxLayer> LayerFromName(std::string_view name);
 
-// kWrite and kExecute include reading.
-enum class PathAccess : std::uint8_t { kRead = 0, kWrite = 1, kExecute = 2 };
+// All include reading; kDevice writing and control calls.
+enum class PathAccess : std::uint8_t { kRead = 0, kWrite = 1, kExecute = 2, kDevice = 3 };
 
 // A file or a whole folder. Links are followed when the wall is put up.
 struct PathRule {
@@ -48,18 +48,30 @@ enum class CallFilter : std::uint8_t {
                   // program start
   kTrainer = 1,   // and no new socket of any family, no descriptor passing
   kLauncher = 2,  // as kTrainer, but programs may be started
+  kLoopback = 3,  // as kTrainer, but sockets of the internet families may be made, and netlink's
+};
+
+// What a process can reach of networks by sockets that it makes.
+enum class NetworkWall : std::uint8_t {
+  kNone = 0,      // no wall
+  kEmpty = 1,     // a namespace with a loopback that is down
+  kLoopback = 2,  // a namespace with a loopback that is up
 };
 
 // What a process may still do. A value: making one changes nothing.
 struct Lockdown {
   std::vector<PathRule> paths;  // everything not listed is shut
-  bool network_namespace = true;
+  NetworkWall network = NetworkWall::kEmpty;
   CallFilter calls = CallFilter::kTrainer;
 };
 
 // The trainer's: the given paths, system libraries, and no network. Call Apply after the listening
 // socket exists and before any data file is opened.
 Lockdown TrainerLockdown(std::span<const PathRule> paths);
+// The same, but the process may speak with itself over loopback, as NCCL does even on one host.
+Lockdown TrainerLoopbackLockdown(std::span<const PathRule> paths);
+// What a process needs of this host to use its NVIDIA devices; nothing where there are none.
+std::vector<PathRule> GpuPaths();
 
 // The agent's: the given paths (its configuration, identity, grants to read; its state to write),
 // system libraries, name resolution and certificate authorities; the network stays. `paths` must

@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -142,6 +143,56 @@ TEST_CASE(
   CHECK(InChild([] {
           return internal::EnterNetworkNamespace().ok() && internal::OnlyLoopback();
         }) == 1);
+}
+
+TEST_CASE("Trainer lock with a loopback: it speaks with itself, and with nothing and nobody else") {
+  const Places places;
+  Listener outside;
+  const Lockdown lockdown = [&places] {
+    Lockdown loopback = TrainerLoopbackLockdown(std::array<PathRule, 0>{});
+    loopback.paths.push_back({places.Data(), PathAccess::kRead});
+    return loopback;
+  }();
+  const auto speaks_with_itself = [] {
+    Listener inside;
+    return inside.ConnectError();
+  };
+  const auto reaches_outside = [&outside] { return outside.ConnectError(); };
+  const auto families_that_open = [] {
+    int open = 0;
+    for (int family = 0; family <= 46; ++family) {
+      if (family != AF_INET && family != AF_INET6 && family != AF_NETLINK) {
+        open += SocketError(family, SOCK_STREAM) != EPERM ? 1 : 0;
+      }
+    }
+    return open;
+  };
+  const auto lists_interfaces = [] {
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) {
+      return errno;
+    }
+    int others = 0;
+    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+      others += std::string_view(one->ifa_name) == "lo" ? 0 : 1;
+    }
+    freeifaddrs(list);
+    return others;
+  };
+  const auto canary_is_shut = [] {
+    return RequireShut(TrainerLoopbackCanary(std::array<std::string, 0>{})).ok() ? 0 : 1;
+  };
+
+  CHECK(LockedChild(lockdown, speaks_with_itself) == 0);
+  CHECK(LockedChild(lockdown, reaches_outside) == ECONNREFUSED);
+  CHECK(LockedChild(lockdown, families_that_open) == 0);
+  CHECK(LockedChild(lockdown, lists_interfaces) == 0);
+  CHECK(LockedChild(lockdown, canary_is_shut) == 0);
+  CHECK(LockedChild(places.Trainer(), [] { return SocketError(AF_INET, SOCK_STREAM); }) == EPERM);
+
+  CHECK(InChild(reaches_outside) == 0);
+  CHECK(InChild(canary_is_shut) == 1);
+  CHECK(InChild(families_that_open) > 5);
 }
 
 TEST_CASE("Trainer lock: an open socket serves on but passes no descriptor and gets no new peer") {

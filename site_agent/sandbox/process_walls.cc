@@ -6,9 +6,12 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,6 +76,19 @@ Status EnterNetworkNamespace() {
         "is not empty");
   }
   return OkStatus();
+}
+
+Status RaiseLoopback() {
+  const FileHandle any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  bool raised = any.IsOpen() && ioctl(any.descriptor(), SIOCGIFFLAGS, &request) == 0;
+  if (raised && (request.ifr_flags & IFF_UP) == 0) {
+    request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+    raised = ioctl(any.descriptor(), SIOCSIFFLAGS, &request) == 0;
+  }
+  return raised ? OkStatus() : Unable("take up the loopback of the trainer's own network", errno);
 }
 
 Status ForbidCoreFiles() {

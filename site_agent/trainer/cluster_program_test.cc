@@ -156,7 +156,7 @@ std::vector<models::NamedTensor> MirroredDelta(const TestSite& like, std::uint32
   REQUIRE(trainer.Line().starts_with("ready: "));
   site.Approve();
   TrainerClient client = site.Connect();
-  CHECK_FALSE(client.hello().site_cluster);
+  CHECK(client.hello().network == policy::SandboxNetwork::kNone);
   CHECK(like.job.plan == site.job.plan);
   const auto ended = client.RunTask(site.Request(1, PhaseKind::kTrain), {}, {});
   REQUIRE(ended.ok());
@@ -175,7 +175,7 @@ std::vector<models::NamedTensor> DeltaOf(const StatusOr<TaskOutcome>& ended) {
 void TrainsAsMirrored(const Network& network) {
   TestCluster cluster(network);
   TrainerClient client = cluster.site.Connect("t0.sock");
-  CHECK(client.hello().site_cluster);
+  CHECK(client.hello().network == policy::SandboxNetwork::kSiteCluster);
   CHECK(client.hello().sandbox.size() == 6);
 
   // Two tasks over one group, and a phase that the chief does alone between them.
@@ -205,6 +205,19 @@ TEST_CASE("Cluster of trainers: three hosts, each in a network namespace of its 
     return;
   }
   TrainsAsMirrored(Namespaces());
+}
+
+TEST_CASE("domicile-trainer: with a loopback of its own it says so, and trains as without") {
+  TestSite site(
+      {}, "[compute]\nstrategy = \"mirrored\"\nreplicas = 3\n[sandbox]\nnetwork = \"loopback\"\n");
+  Process trainer = site.Start();
+  REQUIRE(trainer.Line().starts_with("ready: "));
+  site.Approve();
+  TrainerClient client = site.Connect();
+  CHECK(client.hello().network == policy::SandboxNetwork::kLoopback);
+  CHECK(client.hello().sandbox.size() == 6);
+  const auto ended = client.RunTask(site.Request(1, PhaseKind::kTrain), {}, {});
+  CHECK(DeltaOf(ended) == MirroredDelta(site, site.job.plan.training.local_steps));
 }
 
 TEST_CASE("Cluster of trainers: a worker killed in the middle costs time and no result") {

@@ -83,14 +83,20 @@ void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) 
 }
 
 // Said twice, on purpose: who asks for several hosts must also open the walls for them.
-void ReadSandbox(TomlTable& root, const TrainerConfig& config) {
+void ReadSandbox(TomlTable& root, TrainerConfig& config) {
   auto sandbox = root.TryTable("sandbox");
   const std::string network = sandbox ? sandbox->TryString("network").value_or("none") : "none";
-  const std::string_view wanted = config.cluster ? "site_cluster" : "none";
-  if (network == wanted) {
-    return;
+  using policy::SandboxNetwork;
+  for (const SandboxNetwork known :
+       {SandboxNetwork::kNone, SandboxNetwork::kLoopback, SandboxNetwork::kSiteCluster}) {
+    if (network == policy::Code(known) &&
+        (known == SandboxNetwork::kSiteCluster) == config.cluster.has_value()) {
+      config.network = known;
+      return;
+    }
   }
-  const std::string message = "must be \"" + std::string(wanted) + "\" with this strategy";
+  const std::string message = config.cluster ? "must be \"site_cluster\" with this strategy"
+                                             : "must be \"none\" or \"loopback\"";
   if (sandbox) {
     sandbox->Fail("network", message);
   } else {

@@ -30,6 +30,7 @@ struct TrainerConfig {
   std::optional<std::string> output;
   std::uint64_t output_bytes = std::uint64_t{16} << 20U;
   models::StrategySpec strategy;
+  policy::SandboxNetwork network = policy::SandboxNetwork::kNone;
   std::optional<std::string> cluster;  // cluster.toml, of several hosts (docs/formats/cluster.md)
   std::uint64_t model_bytes = std::uint64_t{2} << 30U;
   std::optional<ProgramConfig> program;  // trains plans of kind `raw`

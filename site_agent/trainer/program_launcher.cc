@@ -46,7 +46,7 @@ Lockdown LauncherLockdown(const ProgramSpec& spec) {
   // A run has another number in /proc than the launcher. Its own layer shuts the rest of it.
   lockdown.paths.push_back({"/proc", PathAccess::kRead, true});
   lockdown.paths.push_back({spec.log_file, PathAccess::kWrite, true});
-  lockdown.network_namespace = false;  // it is in one
+  lockdown.network = NetworkWall::kNone;  // it is in one
   lockdown.calls = CallFilter::kLauncher;
   return lockdown;
 }
@@ -120,7 +120,7 @@ bool KeepOnly(std::array<int, 3> kept) {
   close(orders);
   close(reports);
   Lockdown all_shut;
-  all_shut.network_namespace = false;
+  all_shut.network = NetworkWall::kNone;
   if (launcher < 0 || !Apply(all_shut).ok()) {
     _exit(1);
   }

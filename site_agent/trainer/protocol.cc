@@ -39,8 +39,8 @@ Json HelloJson(const HelloMessage& hello) {
                          {"sandbox", std::move(sandbox)},
                          {"landlock_abi", hello.landlock_abi},
                          {"canary", hello.canary}};
-  if (hello.site_cluster) {
-    json.Set("network", "site_cluster");
+  if (hello.network != policy::SandboxNetwork::kNone) {
+    json.Set("network", policy::Code(hello.network));
   }
   return json;
 }

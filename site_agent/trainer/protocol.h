@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "contracts/plan.h"
+#include "policy/language/vocabulary.h"
 #include "policy/reason.h"
 #include "site_agent/sandbox/lockdown.h"
 
@@ -34,8 +35,8 @@ struct HelloMessage {
   std::vector<DatasetFact> datasets;
   std::vector<SandboxLayer> sandbox;
   std::uint32_t landlock_abi = 0;
-  std::uint32_t canary = 0;   // ways out tried, all shut
-  bool site_cluster = false;  // it keeps connections to other hosts of its site
+  std::uint32_t canary = 0;                                        // ways out tried, all shut
+  policy::SandboxNetwork network = policy::SandboxNetwork::kNone;  // behind its walls
   friend bool operator==(const HelloMessage&, const HelloMessage&) = default;
 };
 

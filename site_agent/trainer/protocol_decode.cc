@@ -74,9 +74,11 @@ StatusOr<TrainerMessage> ReadHello(JsonReader& reader) {
   hello.landlock_abi = static_cast<std::uint32_t>(reader.Int("landlock_abi", 0, 1000));
   hello.canary = static_cast<std::uint32_t>(reader.Int("canary", 0, 1'000'000));
   if (const std::optional<std::string> network = reader.TryString("network")) {
-    hello.site_cluster = *network == "site_cluster";
-    if (!hello.site_cluster) {
-      reader.Fail("network", "is there only where it is `site_cluster`");
+    hello.network = *network == policy::Code(policy::SandboxNetwork::kLoopback)
+                        ? policy::SandboxNetwork::kLoopback
+                        : policy::SandboxNetwork::kSiteCluster;
+    if (*network != policy::Code(hello.network)) {
+      reader.Fail("network", "is there only where it is `loopback` or `site_cluster`");
     }
   }
   RETURN_IF_ERROR(reader.Finish());

@@ -151,7 +151,7 @@ HelloMessage TrainerService::Hello() const {
   hello.sandbox = start_.sandbox.layers;
   hello.landlock_abi = start_.sandbox.landlock_abi;
   hello.canary = start_.canary;
-  hello.site_cluster = start_.site_cluster;
+  hello.network = start_.network;
   return hello;
 }
 

@@ -33,9 +33,9 @@ namespace domicile::site_agent {
 // What the process found out about itself before it opened the data.
 struct TrainerStart {
   SandboxReport sandbox;
-  std::uint32_t canary = 0;   // ways out tried, all shut
-  bool site_cluster = false;  // connections to other hosts of the site were kept
-  Digest trainer;             // SHA-256 of the program file, or the digest of `[program]`
+  std::uint32_t canary = 0;  // ways out tried, all shut
+  policy::SandboxNetwork network = policy::SandboxNetwork::kNone;
+  Digest trainer;  // SHA-256 of the program file, or the digest of `[program]`
 };
 
 // Details of failures go to the log of this process (base/log.h), never to the socket.

@@ -14,6 +14,8 @@ namespace domicile::site_agent::internal {
 // it does so inside a user namespace that maps this user to itself. Where the host allows neither,
 // a namespace made by the service manager counts, if nothing but a loopback is in it.
 Status EnterNetworkNamespace();
+// Takes up the loopback of that namespace.
+Status RaiseLoopback();
 
 // Whether the present network namespace holds no interface but `lo`.
 bool OnlyLoopback();
