@@ -116,4 +116,12 @@ StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const CudaSpec& spec) {
   return std::unique_ptr<Device>(std::make_unique<CudaDevice>(*plugin, handle));
 }
 
+std::function<StatusOr<std::unique_ptr<Device>>(std::size_t replica)> CudaDevices(CudaSpec spec) {
+  return [spec = std::move(spec)](std::size_t replica) {
+    CudaSpec own = spec;
+    own.ordinal += static_cast<int>(replica);
+    return MakeCudaDevice(own);
+  };
+}
+
 }  // namespace domicile::models

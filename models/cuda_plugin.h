@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,5 +33,8 @@ StatusOr<std::size_t> NumCudaDevices(const std::string& library);
 
 // Errors: as NumCudaDevices; kFailedPrecondition: no GPU of that number.
 StatusOr<std::unique_ptr<Device>> MakeCudaDevice(const CudaSpec& spec);
+
+// A factory for strategies (StrategySpec::make_device): replica r gets GPU spec.ordinal + r.
+std::function<StatusOr<std::unique_ptr<Device>>(std::size_t replica)> CudaDevices(CudaSpec spec);
 
 }  // namespace domicile::models

@@ -74,6 +74,45 @@ Status CudaDevice::Check() {
   return Error(StatusCode::kUnavailable, std::string("the GPU has failed: ") + failure);
 }
 
+namespace {
+
+class CudaSum final : public DeviceSum {
+ public:
+  CudaSum(const cuda::Plugin& plugin, void* group) : plugin_(&plugin), group_(group) {}
+  ~CudaSum() override { plugin_->disconnect(group_); }
+  CudaSum(const CudaSum&) = delete;
+  CudaSum& operator=(const CudaSum&) = delete;
+
+  void AllReduceSum(std::size_t rank, std::span<float> values) override {
+    plugin_->all_reduce(group_, rank, values.data(), values.size());
+  }
+
+ private:
+  const cuda::Plugin* plugin_;
+  void* group_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<DeviceSum>> CudaDevice::Connect(std::span<Device* const> devices) {
+  std::vector<void*> handles;
+  for (Device* const device : devices) {
+    const auto* const other = dynamic_cast<const CudaDevice*>(device);
+    if (other == nullptr || other->plugin_ != plugin_) {
+      return Error(StatusCode::kInvalidArgument,
+                   "a GPU can be connected with GPUs of the same plug-in alone");
+    }
+    handles.push_back(other->handle_);
+  }
+  cuda::Why why{};
+  void* const group = plugin_->connect(handles.data(), handles.size(), why);
+  if (group == nullptr) {
+    return Error(StatusCode::kFailedPrecondition,
+                 std::string("the GPUs cannot be connected: ") + why.text);
+  }
+  return std::unique_ptr<DeviceSum>(std::make_unique<CudaSum>(*plugin_, group));
+}
+
 void CudaDevice::Dense(ConstMatrix x, const Weight& w, std::span<const float> bias,
                        Activation activation, Matrix y) {
   DOMICILE_CHECK(x.columns == w.inputs && y.rows == x.rows && y.columns == w.outputs &&

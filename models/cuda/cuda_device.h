@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -56,6 +57,8 @@ class CudaDevice final : public Device {
 
   Memory& memory() override { return memory_; }
   Status Check() override;
+  // By NCCL. The sum is in an order that depends on the number of GPUs and their links alone.
+  StatusOr<std::unique_ptr<DeviceSum>> Connect(std::span<Device* const> devices) override;
 
   void Dense(ConstMatrix x, const Weight& w, std::span<const float> bias, Activation activation,
              Matrix y) override;

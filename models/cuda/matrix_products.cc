@@ -148,6 +148,11 @@ std::string MatrixProducts::Choose(const Product& p, Plan& plan) const {
   };
   then([&] { return cublasLtMatmulPreferenceCreate(&preference); });
   then([&] { return Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace); });
+  // Parts of a sum over the inner dimension are added up from the workspace, in their order.
+  then([&] {
+    return Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  });
   const ColumnProduct by = ByColumns(p);
   const std::uint32_t of_c = AlignmentOf(p.c, p.stride_c);
   then([&] {

@@ -14,9 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "models/cpu/cpu_device.h"
 #include "models/cuda/testing.h"
 #include "models/cuda_plugin.h"
 #include "models/layers/testing.h"
+#include "models/strategy/testing.h"
 
 namespace domicile::models {
 namespace {
@@ -119,6 +121,39 @@ TEST_CASE("CudaDevice: one without memory left says so, does nothing more, and a
   CHECK(host.Values()[0] == 7.0F);
   CHECK(std::isnan(device->SquaredNorm(small.Values())));
   CHECK(device->Check().code() == StatusCode::kUnavailable);
+}
+
+TEST_CASE("CudaDevice: a strategy whose device has no memory left ends with an error") {
+  StrategySpec spec;
+  spec.make_device = [](std::size_t /*replica*/) -> StatusOr<std::unique_ptr<Device>> {
+    ASSIGN_OR_RETURN(std::unique_ptr<Device> device, MakeCudaDevice({.library = TestPlugin()}));
+    const Tensor large({std::size_t{1} << 30U}, device->memory());
+    return device;
+  };
+  TrainingSpec training;
+  training.model = NetworkSpec{.num_inputs = 6, .hidden = {}, .num_outputs = 3};
+  training.optimizer = {.kind = OptimizerKind::kSgd, .learning_rate = 0.1};
+  const TestData data = MakeTestData(5, 6, 3);
+  for (const StrategyKind kind : {StrategyKind::kOneDevice, StrategyKind::kMirrored,
+                                  StrategyKind::kCentralStorage, StrategyKind::kParameterServer}) {
+    CAPTURE(static_cast<int>(kind));
+    spec.kind = kind;
+    const auto strategy = MakeTestStrategy(spec, training);
+    Status status = strategy->Step(data.View(0, 5)).status();
+    status = status.ok() ? strategy->Finish().status() : status;  // asynchronous ones say it later
+    CHECK(status.code() == StatusCode::kUnavailable);
+    CHECK(Contains(status.ToString(), "out of memory"));
+  }
+}
+
+TEST_CASE("CudaDevice: GPUs are connected with their own kind alone") {
+  const auto device = MakeTestDevice();
+  const auto cpu = MakeCpuDevice(1);
+  Device* const devices[] = {device.get(), cpu.get()};
+  const auto sum = device->Connect(devices);
+  REQUIRE(!sum.ok());
+  CHECK(sum.status().code() == StatusCode::kInvalidArgument);
+  CHECK(cpu->Connect(devices).value() == nullptr);
 }
 
 TEST_CASE("CudaDevice: the program cannot touch the memory of the rehearsal") {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
@@ -20,6 +21,16 @@
 #include "models/tensor.h"
 
 namespace domicile::models {
+
+// Adds up over devices where their values lie, without the host.
+class DeviceSum {
+ public:
+  virtual ~DeviceSum() = default;
+  // Every rank calls it, each from its own thread, with buffers of one size in its device's memory.
+  // What is asked of the device afterwards finds the same bits at all ranks: the element-wise sum.
+  // A failure is one of the device (Device::Check).
+  virtual void AllReduceSum(std::size_t rank, std::span<float> values) = 0;
+};
 
 class Device {
  public:
@@ -30,6 +41,15 @@ class Device {
   // Errors: kUnavailable: the device has failed, or has no memory left; results since then are
   // worthless, and every later call fails too. To be asked after each step.
   virtual Status Check() { return OkStatus(); }
+
+  // The device that computes, where this one hands on.
+  virtual Device& Innermost() { return *this; }
+  // Over these devices (innermost; this one is among them), each with its place as its rank; they
+  // must outlive it. Null where they have nothing better than the host. Errors: kInvalidArgument:
+  // devices of different kinds; kFailedPrecondition: they cannot be connected.
+  virtual StatusOr<std::unique_ptr<DeviceSum>> Connect(std::span<Device* const> /*devices*/) {
+    return std::unique_ptr<DeviceSum>();
+  }
 
   // --- Dense layers
   // y[B, O] = x[B, I] w + bias[O], and then the activation (none of the GELUs, whose gradient needs

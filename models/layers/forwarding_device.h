@@ -17,6 +17,7 @@ class ForwardingDevice : public Device {
 
   Memory& memory() override { return inner_->memory(); }
   Status Check() override { return inner_->Check(); }
+  Device& Innermost() override { return inner_->Innermost(); }
 
   void Dense(ConstMatrix x, const Weight& w, std::span<const float> bias, Activation activation,
              Matrix y) override;

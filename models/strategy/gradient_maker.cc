@@ -8,6 +8,12 @@
 namespace domicile::models {
 namespace {
 
+// A device with memory of its own is no CPU: what its products compute with is its maker's choice.
+std::unique_ptr<Device> InPrecision(Precision precision, std::unique_ptr<Device> device) {
+  return device->memory().IsHost() ? WithPrecision(precision, std::move(device))
+                                   : std::move(device);
+}
+
 Model FrozenModel(const TrainingSpec& training, Device& device) {
   Model model(training.model, device);
   model.Freeze(training.frozen);
@@ -18,7 +24,7 @@ Model FrozenModel(const TrainingSpec& training, Device& device) {
 
 GradientMaker::GradientMaker(const TrainingSpec& training, std::unique_ptr<Device> device)
     : micro_batch_(training.micro_batch),
-      device_(WithPrecision(training.precision, std::move(device))),
+      device_(InPrecision(training.precision, std::move(device))),
       model_(FrozenModel(training, *device_)),
       gradient_({model_.NumParameters()}, device_->memory()) {}
 

@@ -16,7 +16,7 @@ class GradientMaker {
  public:
   GradientMaker(const TrainingSpec& training, std::unique_ptr<Device> device);
 
-  // Computes in the precision of the training spec.
+  // Computes in the precision of the training spec, if it is a CPU.
   Device& device() { return *device_; }
   Model& model() { return model_; }
   // In the memory of the device.

@@ -16,18 +16,42 @@ namespace {
 // What the threads work on; a thread that hangs keeps it alive.
 struct Core {
   Core(const StrategySpec& strategy, std::shared_ptr<ReplicaBonds> the_bonds)
-      : bonds(std::move(the_bonds)), clock(ClockOf(strategy)), reports(strategy.replicas) {}
+      : bonds(std::move(the_bonds)),
+        clock(ClockOf(strategy)),
+        on_host(strategy.replicas),
+        reports(strategy.replicas) {}
 
   std::shared_ptr<ReplicaBonds> bonds;  // second owner: ReplicaThreads
   const Clock& clock;
   // Each touched by its own thread only, and by the caller between two steps.
   std::vector<std::unique_ptr<Replica>> replicas;
+  std::vector<Tensor> on_host;  // gradients, where devices keep theirs elsewhere
   std::vector<ReplicaReport> reports;
+  std::unique_ptr<DeviceSum> device_sum;  // null: the host adds up; borrows the replicas' devices
   // Written by the caller before a step, read by the replicas.
   OwnedBatch batch;
   // Written by replica 0.
   double loss = 0;
   std::vector<std::uint64_t> hashes;
+
+  // The gradient of every replica becomes the sum of all.
+  Status AddUp(std::size_t rank) {
+    Replica& replica = *replicas[rank];
+    if (device_sum != nullptr) {
+      device_sum->AllReduceSum(rank, replica.Gradient());
+      return replica.Check();
+    }
+    Memory& memory = replica.device().memory();
+    if (memory.IsHost()) {
+      return bonds->collective.AllReduceSum(rank, replica.Gradient());
+    }
+    on_host[rank].ResizeMatrix(1, replica.Gradient().size());
+    const std::span<float> here = on_host[rank].Values();
+    Copy(memory, std::span<const float>(replica.Gradient()), here);
+    RETURN_IF_ERROR(bonds->collective.AllReduceSum(rank, here));
+    Copy(memory, std::span<const float>(here), replica.Gradient());
+    return OkStatus();
+  }
 
   Status Step(std::size_t rank, bool check) {
     Replica& replica = *replicas[rank];
@@ -41,7 +65,7 @@ struct Core {
         replica.ComputeGradient(batch.View().Rows(slice.first, slice.count), slice.first, examples);
     RETURN_IF_ERROR(replica.Check());
     timer.MarkInto(report.computing);
-    RETURN_IF_ERROR(bonds->collective.AllReduceSum(rank, replica.Gradient()));
+    RETURN_IF_ERROR(AddUp(rank));
     timer.MarkInto(report.communicating);
     replica.Apply(examples);
     RETURN_IF_ERROR(replica.Check());
@@ -167,6 +191,13 @@ StatusOr<std::unique_ptr<Strategy>> MakeMirrored(const StrategySpec& strategy,
     ASSIGN_OR_RETURN(std::unique_ptr<Device> device, MakeDevice(strategy, rank, 1));
     core->replicas.push_back(std::make_unique<Replica>(
         training, WithPulse(std::move(device), core->bonds->pulses[rank]), initial));
+  }
+  if (strategy.replicas > 1) {
+    std::vector<Device*> devices;
+    for (const auto& replica : core->replicas) {
+      devices.push_back(&replica->device().Innermost());
+    }
+    ASSIGN_OR_RETURN(core->device_sum, devices[0]->Connect(devices));
   }
   return std::make_unique<Mirrored>(strategy, training, std::move(core));
 }

@@ -1,5 +1,6 @@
 // Synchronous data parallel training: each replica holds all parameters and takes its slice of the
-// global batch; gradients are added up over replicas in rank order before every step. The sum is
+// global batch; gradients are added up over replicas before every step: in rank order on
+// the host, or by the devices where they can. The sum is
 // taken at the end of the way back, not overlapped with it: on CPUs it needs the very cores that
 // the way back computes on (docs/performance.md has its share).
 #pragma once

@@ -27,8 +27,9 @@ class Replica {
   // In the memory of the device.
   std::span<float> Gradient() { return maker_.Gradient(); }
 
+  Device& device() { return maker_.device(); }
   // Errors: kUnavailable: the device has failed.
-  Status Check() { return maker_.device().Check(); }
+  Status Check() { return device().Check(); }
 
   double Loss(const BatchView& slice) { return maker_.Loss(parameters_.Values(), slice); }
 
