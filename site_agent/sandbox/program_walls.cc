@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -89,13 +90,23 @@ Status SetLimits(const ProgramLimits& limits) {
 
 }  // namespace
 
-Status EnterProgramNamespaces() {
+Status EnterProgramNamespaces(const std::string& scratch, std::uint64_t scratch_bytes) {
   RETURN_IF_ERROR(internal::EnterNetworkNamespace());
-  if (unshare(CLONE_NEWPID) != 0) {
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0 ||
+      mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return Unable(
-        "give a program its own process namespace, by which all it started can be ended; allow "
-        "user namespaces (sysctl `user.max_user_namespaces`, `kernel.unprivileged_userns_clone`)",
+        "give a program its own process and mount namespaces, by which all it started can be "
+        "ended; allow user namespaces (sysctl `user.max_user_namespaces`, "
+        "`kernel.unprivileged_userns_clone`)",
         errno);
+  }
+  if (scratch_bytes == 0) {
+    return OkStatus();
+  }
+  const std::string options = "mode=0700,nr_inodes=4096,size=" + std::to_string(scratch_bytes);
+  if (mount("domicile-scratch", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+            options.c_str()) != 0) {
+    return Unable("give a program temporary files; set `program.limits.scratch_bytes` to 0", errno);
   }
   return OkStatus();
 }

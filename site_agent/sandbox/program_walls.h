@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -21,9 +22,11 @@ struct ProgramLimits {
   friend bool operator==(const ProgramLimits&, const ProgramLimits&) = default;
 };
 
-// The calling process moves to an empty network namespace, and its next child begins a process
-// namespace: that child's death kills all that runs in there. Errors: kFailedPrecondition.
-Status EnterProgramNamespaces();
+// The calling process moves to an empty network namespace and to a mount namespace in which a file
+// system in memory, of at most so many bytes, lies over the folder `scratch` (0: none); and its
+// next child begins a process namespace: that child's death kills all that runs in there. Errors:
+// kFailedPrecondition.
+Status EnterProgramNamespaces(const std::string& scratch, std::uint64_t scratch_bytes);
 
 // Root has no limit on tasks: becomes `nobody`, keeping nothing but the right to open files of
 // other users (Landlock bounds it). Nothing happens to another user. Errors: kFailedPrecondition.

@@ -188,7 +188,7 @@ std::vector<std::string> WaysThatAre(std::string_view word, const std::string& r
 
 }  // namespace
 
-TEST_CASE("Foreign program: inside its walls one way is open, to its data; outside all are") {
+TEST_CASE("Foreign program: inside its walls only its data and its scratch are open") {
   for (const bool as_nobody : {false, true}) {
     if (as_nobody && geteuid() != 0) {
       continue;
@@ -202,10 +202,10 @@ TEST_CASE("Foreign program: inside its walls one way is open, to its data; outsi
     const std::string report = hostile.ProgramLog();
     CAPTURE(report);
     CHECK(IsHonest(outcome));
-    CHECK(WaysThatAre("shut", report).size() >= 19 - (kSanitized ? 1 : 0));
+    CHECK(WaysThatAre("shut", report).size() >= 20 - (kSanitized ? 1 : 0));
     std::vector<std::string> open = WaysThatAre("open", report);
     std::erase_if(open, [](const std::string& way) { return kSanitized && way == "memory"; });
-    CHECK(open == std::vector<std::string>{"read_data"});
+    CHECK(open == std::vector<std::string>{"read_data", "write_scratch"});
   }
 }
 
@@ -233,8 +233,19 @@ TEST_CASE("Foreign program: control, the same program outside the walls gets thr
   CAPTURE(report);
   CHECK(outside.Wait() == 0);
   unlink("/tmp/domicile-hostile-program");
-  CHECK(WaysThatAre("open", report).size() == 20);
+  unlink("/tmp/domicile-scratch");
+  CHECK(WaysThatAre("open", report).size() == 22);
   CHECK(WaysThatAre("shut", report).empty());
+}
+
+TEST_CASE("Foreign program: what a run leaves in its scratch, the next does not find") {
+  HostileSite hostile({"remember"});
+  hostile.Serve();
+
+  for (const RoundNumber round : {1U, 2U, 3U}) {
+    CHECK(IsHonest(hostile.Round(round)));
+    CHECK(hostile.ProgramLog() == "scratch shut\n");
+  }
 }
 
 TEST_CASE("Foreign program: a run on one dataset opens no other that the trainer serves") {

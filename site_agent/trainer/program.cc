@@ -49,6 +49,9 @@ void ReadProgramLimits(TomlTable table, ProgramConfig& config) {
   if (const auto bytes = table.TryInt("output_bytes", 0, kLargestSize)) {
     config.output_bytes = static_cast<std::uint64_t>(*bytes);
   }
+  if (const auto bytes = table.TryInt("scratch_bytes", 0, kLargestSize)) {
+    config.scratch_bytes = static_cast<std::uint64_t>(*bytes);
+  }
 }
 
 // Copies one of `files` to where the program will run; the digest of what was copied.
@@ -65,6 +68,7 @@ Status BeginFolder(const ProgramFolder& folder) {
   std::filesystem::remove_all(folder.Input(), error);
   RETURN_IF_ERROR(CreateFolders(folder.Code()));
   RETURN_IF_ERROR(CreateFolders(folder.Input()));
+  RETURN_IF_ERROR(CreateFolders(folder.Scratch()));
   // Kept for the life of the trainer: the right to write them is bound to these very files.
   for (const std::string& path : {folder.Delta(), folder.Answer()}) {
     RETURN_IF_ERROR(WriteFileDurably(path, {}, 0600));
@@ -119,12 +123,18 @@ ProgramSpec SpecOf(const ProgramConfig& config, const ProgramFolder& folder,
   spec.environment.insert(spec.environment.end(), config.environment.begin(),
                           config.environment.end());
   spec.working_folder = folder.Code();
+  spec.scratch_folder = folder.Scratch();
+  spec.scratch_bytes = config.scratch_bytes;
   spec.paths = ProgramSystemPaths();
   spec.paths.push_back({executable, PathAccess::kExecute, true});
   spec.paths.push_back({folder.Code(), PathAccess::kRead, true});
   spec.paths.push_back({folder.Input(), PathAccess::kRead, true});
   spec.paths.push_back({folder.Delta(), PathAccess::kWrite, true});
   spec.paths.push_back({folder.Answer(), PathAccess::kWrite, true});
+  if (config.scratch_bytes > 0) {
+    spec.environment.push_back("TMPDIR=" + folder.Scratch());
+    spec.paths.push_back({folder.Scratch(), PathAccess::kWrite, true});
+  }
   for (const std::string& library : config.libraries) {
     spec.paths.push_back({library, PathAccess::kRead, true});
   }

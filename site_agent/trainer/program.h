@@ -27,6 +27,7 @@ struct ProgramConfig {
   ProgramLimits limits;
   std::uint32_t wall_seconds = 86400;
   std::uint64_t output_bytes = std::uint64_t{16} << 20U;
+  std::uint64_t scratch_bytes = std::uint64_t{64} << 20U;
 };
 
 // Errors are noted in the table. `file` is the configuration file.
@@ -44,6 +45,7 @@ class ProgramFolder {
   std::string Model() const { return JoinPath(Input(), "model.safetensors"); }
   std::string Delta() const { return JoinPath(root_, "delta.safetensors"); }
   std::string Answer() const { return JoinPath(root_, "answer.json"); }
+  std::string Scratch() const { return JoinPath(root_, "scratch"); }
   // Beside it: `program.log`.
   std::string Log() const { return root_ + ".log"; }
 

@@ -70,6 +70,7 @@ processes = true
 wall_seconds = 60
 cpu_seconds = 50
 output_bytes = 5
+scratch_bytes = 0
 [limits]
 model_bytes = 4096
 )",
@@ -84,6 +85,8 @@ model_bytes = 4096
   CHECK(config->program->wall_seconds == 86400);
   CHECK(limited->program->limits == ProgramLimits{std::uint64_t{1} << 25U, 4096, 7, true, 50});
   CHECK(limited->program->output_bytes == 5);
+  CHECK(config->program->scratch_bytes == std::uint64_t{64} << 20U);
+  CHECK(limited->program->scratch_bytes == 0);
   CHECK_FALSE(ParseTrainerConfig(Trainer(), "trainer.toml")->program.has_value());
 }
 

@@ -106,7 +106,8 @@ bool KeepOnly(std::array<int, 3> kept) {
   if (!KeepOnly({executable, orders, reports})) {
     Say(reports, ErrnoError(errno, "closing what the program must not have"));
   }
-  if (const Status entered = EnterProgramNamespaces(); !entered.ok()) {
+  if (const Status entered = EnterProgramNamespaces(spec.scratch_folder, spec.scratch_bytes);
+      !entered.ok()) {
     Say(reports, entered);
   }
   const pid_t launcher = fork();

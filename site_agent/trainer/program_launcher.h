@@ -23,8 +23,10 @@ struct ProgramSpec {
   std::vector<std::string> command;      // its arguments; the first is its own name
   std::vector<std::string> environment;  // all of it: NAME=value
   std::string working_folder;
-  std::vector<PathRule> paths;                  // of every run
-  std::vector<std::vector<PathRule>> datasets;  // and those of a run on the n-th dataset
+  std::string scratch_folder;  // for temporary files; emptied after each run
+  std::uint64_t scratch_bytes = std::uint64_t{64} << 20U;  // 0: none
+  std::vector<PathRule> paths;                             // of every run
+  std::vector<std::vector<PathRule>> datasets;             // and those of a run on the n-th dataset
   ProgramLimits limits;
   std::uint32_t wall_seconds = 86400;
   std::string log_file;  // standard output and error of the last run, mode 0600

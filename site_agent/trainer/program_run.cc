@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
-#include <optional>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -197,6 +197,10 @@ class OneRun {
     kill(-1, SIGKILL);
     while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
     }
+    // What is left would tell the next run, which may be on another dataset.
+    if (!EmptyScratch()) {
+      _exit(1);
+    }
     // Nobody writes any more: the rest of the output.
     while (output_.read.IsOpen()) {
       Drain(output_.read, [this](std::string_view bytes) { log_.Take(bytes); });
@@ -214,6 +218,19 @@ class OneRun {
     }
     return {ProgramEnd::kSignal,
             static_cast<std::uint32_t>(known && WIFSIGNALED(status) ? WTERMSIG(status) : 0)};
+  }
+
+  bool EmptyScratch() const {
+    namespace fs = std::filesystem;
+    if (spec_.scratch_bytes == 0) {
+      return true;
+    }
+    std::error_code error;
+    for (fs::directory_iterator entry(spec_.scratch_folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      fs::remove_all(entry->path(), error);
+    }
+    return !error && fs::is_empty(spec_.scratch_folder, error) && !error;
   }
 
   const ProgramSpec& spec_;

@@ -96,6 +96,18 @@ bool Opens(const std::string& path, int flags) {
   return file >= 0;
 }
 
+// So many MiB into one temporary file, which stays.
+bool WritesScratch(int mebibytes) {
+  const char* const folder = std::getenv("TMPDIR");
+  std::ofstream file(std::string(folder == nullptr ? "/tmp" : folder) + "/domicile-scratch",
+                     std::ios::binary | std::ios::trunc);
+  const std::string block(1 << 20, 'x');
+  for (int i = 0; i < mebibytes; ++i) {
+    file << block << std::flush;
+  }
+  return file.good();
+}
+
 bool Connects(std::uint16_t port) {
   const int made = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -194,6 +206,8 @@ void Escape(const Json& task, std::uint16_t port, const std::vector<std::string>
   Try("write_model", Opens(task.at("model"), O_WRONLY));
   Try("rename_delta", rename(delta.c_str(), (delta + ".old").c_str()) == 0 &&
                           rename((delta + ".old").c_str(), delta.c_str()) == 0);
+  Try("write_scratch", WritesScratch(1));
+  Try("fill_scratch", WritesScratch(200));
   Try("other_process", Opens("/proc/1/status", O_RDONLY));
   Try("socket_unix", SocketOf(AF_UNIX, SOCK_STREAM));
   Try("socket_tcp", SocketOf(AF_INET, SOCK_STREAM));
@@ -280,6 +294,11 @@ int Behave(const std::string& mode, const Json& task, std::uint16_t port,
     TrainHonestly(task);
   } else if (mode == "escape") {
     Escape(task, port, forbidden);
+    TrainHonestly(task);
+  } else if (mode == "remember") {
+    // What a run before this one left.
+    Try("scratch", Opens(std::string(std::getenv("TMPDIR")) + "/domicile-scratch", O_RDONLY));
+    WritesScratch(1);
     TrainHonestly(task);
   } else if (mode == "fork_bomb") {
     ForkBomb();
