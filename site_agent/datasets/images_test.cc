@@ -1,6 +1,8 @@
 // Sources of pictures: manifests, folders of classes, IDX files.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -196,6 +198,33 @@ TEST_CASE("Gunzip: whole files are unpacked, damaged ones and bombs are refused"
   damaged[packed.size() - 6] ^= 1;  // of the checksum
   CHECK(Contains(refusal(damaged, 3'000'000), "a damaged gzip file"));
   CHECK(Contains(refusal(packed + "x", 6'000'000), "ends early"));
+}
+
+TEST_CASE("LoadDataset: Fashion-MNIST, as its package lays it down") {
+  const std::string folder = "/usr/share/datasets/fashion-mnist/";
+  if (!FileExists(folder + "t10k-images-idx3-ubyte.gz")) {
+    MESSAGE("skipped: Fashion-MNIST is not installed (Debian: dataset-fashion-mnist)");
+    return;
+  }
+  DatasetDescription description = Describe({folder + "t10k-images-idx3-ubyte.gz"});
+  description.source = DataSource::kIdx;
+  description.labels = {folder + "t10k-labels-idx1-ubyte.gz"};
+
+  const auto data = LoadDataset(
+      description, Pictures(1, 28, 28, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}));
+
+  REQUIRE(data.ok());
+  CHECK(data->training.NumRows() == 10'000);
+  const std::vector<std::uint32_t>& labels = data->training.labels;
+  for (std::uint32_t label = 0; label < 10; ++label) {
+    CHECK(std::count(labels.begin(), labels.end(), label) == 1'000);
+  }
+  CHECK(labels[0] == 9);  // a boot
+  const std::vector<std::uint8_t>& pixels = data->training.pixels;
+  CHECK(pixels.size() == 10'000 * 784);
+  // The published mean of the test pictures, 0.2868 of 255.
+  const double mean = std::accumulate(pixels.begin(), pixels.end(), 0.0) / (10'000 * 784 * 255.0);
+  CHECK(mean == doctest::Approx(0.2868).epsilon(1e-3));
 }
 
 }  // namespace
