@@ -92,7 +92,7 @@ TEST_CASE("RoundTo: rounds in place, and leaves float32 alone") {
   RoundTo(Precision::kFloat16, values, out);
   CHECK(out ==
         std::vector<float>{0.333251953125F, -std::numeric_limits<float>::infinity(), 0.0F, 3.0F});
-  out = values;
+  std::copy(values.begin(), values.end(), out.begin());
   RoundTo(Precision::kBfloat16, out, out);
   CHECK(out == std::vector<float>{0.333984375F, -65536.0F, FromBfloat16(0x322CU), 3.0F});
 }
