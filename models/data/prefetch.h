@@ -61,7 +61,24 @@ class PrefetchStage final : public Stage<T> {
   void Restart(std::uint64_t epoch) override {
     Stop();
     below_->Restart(epoch);
+    {
+      const MutexLock lock(mutex_);
+      ready_.clear();
+    }
     Start();
+  }
+
+  std::size_t Skip(std::size_t count) override {
+    Stop();
+    std::size_t skipped = 0;
+    {
+      const MutexLock lock(mutex_);
+      skipped = std::min(count, ready_.size());
+      ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(skipped));
+    }
+    skipped += below_->Skip(count - skipped);
+    Start();
+    return skipped;
   }
 
   // The time that calls of Next took altogether. Divided by the time of the whole loop it is the
@@ -74,7 +91,6 @@ class PrefetchStage final : public Stage<T> {
       const MutexLock lock(mutex_);
       stop_ = false;
       ended_ = false;
-      ready_.clear();
     }
     worker_ = std::jthread([this] { Work(); });
   }

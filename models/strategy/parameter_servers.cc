@@ -65,7 +65,10 @@ ParameterServers::Server::Server(const TrainingSpec& training,
 
 ParameterServers::ParameterServers(const TrainingSpec& training, std::size_t num_servers,
                                    std::span<const float> initial)
-    : device_(MakeCpuDevice(1)), model_(training.model, *device_), parameters_({initial.size()}) {
+    : two_moments_(training.optimizer.kind != OptimizerKind::kSgd),
+      device_(MakeCpuDevice(1)),
+      model_(training.model, *device_),
+      parameters_({initial.size()}) {
   model_.Freeze(training.frozen);
   rest_ = StatisticsOf(model_.layout());
   std::copy(initial.begin(), initial.end(), parameters_.Values().begin());
@@ -107,10 +110,7 @@ OptimizerState ParameterServers::State() const {
 
 Status ParameterServers::Restore(std::span<const float> parameters, const OptimizerState& state) {
   const std::size_t size = TotalSize(model_.TrainedRanges());
-  const OptimizerState now = servers_[0]->optimizer.State();
-  const bool two_moments =
-      servers_[0]->ranges.empty() ? !state.second.empty() : !now.second.empty();
-  if (state.first.size() != size || state.second.size() != (two_moments ? size : 0)) {
+  if (state.first.size() != size || state.second.size() != (two_moments_ ? size : 0)) {
     return Error(StatusCode::kInvalidArgument,
                  "the moments are not those of this optimizer and these trained tensors");
   }

@@ -45,6 +45,7 @@ class ParameterServers {
     Optimizer optimizer;
   };
 
+  bool two_moments_;  // of the optimizer
   // Knows where running statistics are, and brings them up to date.
   std::unique_ptr<Device> device_;
   Model model_;
