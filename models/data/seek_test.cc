@@ -1,5 +1,6 @@
 // A pipeline is put where another one stood, and goes on as that one does.
 #include <atomic>
+#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -7,6 +8,8 @@
 #include <rapidcheck.h>
 
 #include "base/clock.h"
+#include "models/data/disk_cache.h"
+#include "models/data/feed.h"
 #include "models/data/pipeline.h"
 #include "models/data/prefetch.h"
 
@@ -28,6 +31,11 @@ std::vector<T> Take(Stage<T>& stage, std::size_t count) {
   return taken;
 }
 
+const SystemClock kClock;
+const Codec<std::size_t> kCodec = {
+    .print = [](const std::size_t& i, Bytes& out) { AppendU64(out, i); },
+    .parse = [](ByteSpan bytes) { return static_cast<std::size_t>(ReadU64(bytes)); }};
+
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 struct Shape {
@@ -38,7 +46,9 @@ struct Shape {
   std::size_t batch = 1;
   LastBatch last = LastBatch::kKeep;
   bool shuffle_first = false;  // before the map, else after it
-  bool cache = false;
+  int cache = 0;               // 0: none, 1: in memory, 2: on disk
+  std::uint64_t cache_bytes = 0;
+  bool feed = false;
   bool repeat = false;
 };
 
@@ -51,7 +61,9 @@ Shape DrawShape() {
   shape.batch = *rc::gen::inRange<std::size_t>(1, 9);
   shape.last = *rc::gen::element(LastBatch::kKeep, LastBatch::kDrop);
   shape.shuffle_first = *rc::gen::arbitrary<bool>();
-  shape.cache = *rc::gen::arbitrary<bool>();
+  shape.cache = *rc::gen::inRange(0, 3);
+  shape.cache_bytes = *rc::gen::inRange<std::uint64_t>(0, 300);
+  shape.feed = *rc::gen::arbitrary<bool>();
   shape.repeat = *rc::gen::arbitrary<bool>();
   return shape;
 }
@@ -65,14 +77,33 @@ StagePtr<Indices> Build(const Shape& shape) {
     stage = Shuffle(std::move(stage), 7, shape.window);
   }
   stage = Map(std::move(stage), triple, 2);
-  if (shape.cache && !shape.shuffle_first) {  // a cache above a shuffle would freeze its order
-    stage = Cache(std::move(stage));
+  if (!shape.shuffle_first) {  // a cache above a shuffle would freeze its order
+    if (shape.cache == 1) {
+      stage = Cache(std::move(stage));
+    } else if (shape.cache == 2) {
+      stage = CacheOnDisk(std::move(stage), std::filesystem::temp_directory_path(),
+                          shape.cache_bytes, kCodec)
+                  .value();
+    }
   }
   if (!shape.shuffle_first) {
     stage = Shuffle(std::move(stage), 7, shape.window);
   }
   StagePtr<Indices> batches = Batch(std::move(stage), shape.batch, shape.last);
-  return shape.repeat ? Repeat(std::move(batches)) : std::move(batches);
+  if (shape.repeat) {
+    batches = Repeat(std::move(batches));
+  }
+  if (shape.feed) {
+    const std::function<Indices(const Indices&)> same = [](const Indices& indices) {
+      return indices;
+    };
+    const std::function<std::uint64_t(const Indices&)> bytes = [](const Indices& indices) {
+      return indices.size() * sizeof(std::size_t);
+    };
+    batches = Feed(std::move(batches), same, bytes, kClock,
+                   {.limits = {.max_threads = 3}, .first = {.threads = 2}, .tune_every = 4});
+  }
+  return batches;
 }
 
 TEST_CASE("Seek: what follows is what would have followed, in any pipeline and at any place") {
@@ -129,10 +160,9 @@ TEST_CASE("Seek: what is passed over is not read") {
 }
 
 TEST_CASE("Seek: through a prefetch, whatever it holds ready") {
-  const SystemClock clock;
   const auto build = [] { return Batch(Shuffle(Range(100), 2, 100), 3, LastBatch::kKeep); };
   const auto straight = build();
-  const auto prefetched = Prefetch(build(), clock);
+  const auto prefetched = Prefetch(build(), kClock);
 
   REQUIRE(Seek(*prefetched, {.epoch = 1, .elements = 7}));
   REQUIRE(Seek(*straight, {.epoch = 1, .elements = 7}));
