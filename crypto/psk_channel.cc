@@ -39,7 +39,7 @@ int Moved(BIO* bio, ssize_t moved, int retry) {
 // OpenSSL's own socket transport writes without MSG_NOSIGNAL: a peer that is gone would end the
 // process.
 const BIO_METHOD* SocketTransport() {
-  static const Transport kTransport = [] {
+  static const Transport transport_method = [] {
     Transport transport(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"));
     BIO_meth_set_write(transport.get(), [](BIO* bio, const char* bytes, int size) {
       return Moved(bio, send(SocketOf(bio), bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL),
@@ -55,7 +55,7 @@ const BIO_METHOD* SocketTransport() {
                       });
     return transport;
   }();
-  return kTransport.get();
+  return transport_method.get();
 }
 
 }  // namespace

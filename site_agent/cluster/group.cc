@@ -169,7 +169,7 @@ Status ClusterGroup::Send(std::size_t rank, ClusterFrame kind, ByteSpan payload)
 
 StatusOr<ClusterGroup::Received> ClusterGroup::Receive(std::size_t rank, std::uint64_t max_bytes,
                                                        std::optional<std::chrono::seconds> patience,
-                                                       std::stop_token stop) {
+                                                       const std::stop_token& stop) {
   FrameHead head{};
   std::vector<Move> moves(1);
   moves[0].rank = rank;

@@ -59,7 +59,8 @@ class ClusterGroup final : public models::WorkerGroup {
   static StatusOr<std::unique_ptr<ClusterGroup>> Join(const ClusterDescription& description,
                                                       ClusterSockets& sockets, ByteSpan key,
                                                       const ClusterIdentity& identity,
-                                                      const Clock& clock, std::stop_token stop);
+                                                      const Clock& clock,
+                                                      const std::stop_token& stop);
 
   std::size_t NumRanks() const override { return description_.workers.size(); }
   std::size_t Rank() const override { return description_.rank; }
@@ -74,7 +75,8 @@ class ClusterGroup final : public models::WorkerGroup {
   // The next frame of a worker. `patience`: how long it may say nothing; empty: for ever, until
   // `stop`.
   StatusOr<Received> Receive(std::size_t rank, std::uint64_t max_bytes,
-                             std::optional<std::chrono::seconds> patience, std::stop_token stop);
+                             std::optional<std::chrono::seconds> patience,
+                             const std::stop_token& stop);
 
   // Seconds spent in all-reduces since the group was joined, for progress.
   double CommunicationSeconds() const { return communication_seconds_; }

@@ -284,7 +284,7 @@ StatusOr<std::unique_ptr<ClusterGroup>> ClusterGroup::Join(const ClusterDescript
                                                            ClusterSockets& sockets, ByteSpan key,
                                                            const ClusterIdentity& identity,
                                                            const Clock& clock,
-                                                           std::stop_token stop) {
+                                                           const std::stop_token& stop) {
   std::unique_ptr<ClusterGroup> group(new ClusterGroup(description, clock));
   Arrivals arrivals(description, sockets, key, identity);
   RETURN_IF_ERROR(arrivals.TakeLower());

@@ -20,6 +20,11 @@ constexpr int kRetryMilliseconds = 250;
 // What a host that went down without a word may leave unacknowledged.
 constexpr int kUnacknowledgedMilliseconds = 10'000;
 
+Status Unusable(std::string_view what, int error) {
+  return Error(StatusCode::kFailedPrecondition,
+               std::string(Message(ErrnoError(error, "using " + std::string(what)))));
+}
+
 StatusOr<sockaddr_storage> Resolve(const WorkerAddress& address) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
@@ -71,9 +76,9 @@ StatusOr<FileHandle> SocketOn(const std::string& interface, int family) {
   }
   if (setsockopt(handle.descriptor(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
                  static_cast<socklen_t>(interface.size())) != 0) {
-    return Error(StatusCode::kFailedPrecondition,
-                 "the interface `" + interface + "` cannot be used (" + std::strerror(errno) +
-                     "): `interface` must name one that `ip link` shows");
+    return Unusable(
+        "the interface `" + interface + "` (`interface` must name one that `ip link` shows)",
+        errno);
   }
   return handle;
 }
@@ -84,10 +89,9 @@ StatusOr<FileHandle> Listen(const ClusterDescription& description, const sockadd
   setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(listener.descriptor(), reinterpret_cast<const sockaddr*>(&own), LengthOf(own)) != 0 ||
       listen(listener.descriptor(), static_cast<int>(kMaxWorkers)) != 0) {
-    return Error(StatusCode::kFailedPrecondition,
-                 "cannot listen on `" + description.workers[description.rank].Text() +
-                     "`, the address of rank " + std::to_string(description.rank) + " (" +
-                     std::strerror(errno) + ")");
+    return Unusable("`" + description.workers[description.rank].Text() + "`, the address of rank " +
+                        std::to_string(description.rank),
+                    errno);
   }
   return listener;
 }

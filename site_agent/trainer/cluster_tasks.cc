@@ -75,6 +75,7 @@ StatusOr<TaskMessage> DecodeTask(const Bytes& frame, std::uint64_t max_payload) 
 StatusOr<ClusterSeat> TakeClusterSeat(const std::string& description_file, const Clock& clock) {
   ClusterSeat seat;
   ASSIGN_OR_RETURN(const std::string text, ReadFile(description_file, kMaxDescriptionBytes));
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before the process has a second thread
   const char* const tf_config = std::getenv("TF_CONFIG");
   ASSIGN_OR_RETURN(
       seat.description,
