@@ -253,8 +253,8 @@ class ParameterServer final : public Strategy {
 
   StatusOr<double> Step(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
-    // No more wait than there are workers, so that input is read at the pace of training.
-    RETURN_IF_ERROR(WaitFor([this] { return NumUnderWay() < 2 * threads_.size(); }));
+    // Few wait, so that input is read at the pace of training.
+    RETURN_IF_ERROR(AwaitAtMost(2 * threads_.size() - 1));
     Begin(batch, true);
     return TakeLoss();
   }
@@ -338,18 +338,14 @@ class ParameterServer final : public Strategy {
   }
 
  private:
-  std::size_t NumUnderWay() const REQUIRES(core_->mutex) {
-    return core_->jobs.size() + core_->num_running;
-  }
-
-  // Errors: kUnavailable: a worker has failed or hangs.
-  template <typename Condition>
-  Status WaitFor(const Condition& condition) const {
+  // Waits until no more jobs than that are under way. Errors: kUnavailable: a worker has failed or
+  // hangs.
+  Status AwaitAtMost(std::size_t most) const {
     Core& core = *core_;
     const MutexLock lock(core.mutex);
     RETURN_IF_ERROR(core.failure);
     watchdog_.Restart(core.clock.Monotonic(), core.pulses);
-    while (!condition()) {
+    while (core.jobs.size() + core.num_running > most) {
       core.changed.wait_for(core.mutex, kGlance);
       RETURN_IF_ERROR(core.failure);
       if (const auto hung = watchdog_.FindHung(core.clock.Monotonic(), core.pulses, core.busy)) {
@@ -362,9 +358,7 @@ class ParameterServer final : public Strategy {
     }
     return OkStatus();
   }
-  Status Drain() const {
-    return WaitFor([this]() DOMICILE_TSA(no_thread_safety_analysis) { return NumUnderWay() == 0; });
-  }
+  Status Drain() const { return AwaitAtMost(0); }
   // An error is not lost: every later call that can fail gives it again.
   void WaitQuietly() const {
     const Status status = Drain();
