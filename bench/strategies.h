@@ -1,0 +1,37 @@
+// Training over a whole pipeline with one strategy: its rate, and where the time goes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/workloads.h"
+#include "models/strategy/strategy.h"
+
+namespace domicile {
+
+struct StrategyRate {
+  std::string workload;
+  std::string strategy;
+  std::size_t replicas = 1;
+  double examples_per_second = 0;
+  double stall_share = 0;          // of wall time, waiting for the input pipeline
+  double communication_share = 0;  // of the replicas' time, mean over replicas
+  double state_mb = 0;             // parameters, gradients, moments of all replicas together
+  std::uint64_t greatest_staleness = 0;
+};
+
+// one_device, mirrored, central_storage, parameter_server.
+std::vector<std::string> StrategyNames();
+// Errors: kInvalidArgument: none of those names.
+StatusOr<models::StrategySpec> StrategyOfName(const std::string& name, std::size_t replicas);
+
+// Steps for at least that long, with shuffled batches gathered ahead by a Feed of one thread.
+StatusOr<StrategyRate> MeasureStrategy(const Workload& workload, const std::string& strategy,
+                                       std::size_t replicas, double seconds);
+
+void PrintStrategies(const std::vector<StrategyRate>& rates, bool json);
+
+}  // namespace domicile
