@@ -46,9 +46,10 @@ class Fault {
 template <typename T>
 class [[nodiscard]] Outcome {
  public:
-  Outcome(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): as
-  Outcome(Fault fault)
-      : fault_(std::move(fault)) {}  // NOLINT(google-explicit-constructor): StatusOr
+  // NOLINTBEGIN(google-explicit-constructor): as StatusOr
+  Outcome(T value) : value_(std::move(value)) {}
+  Outcome(Fault fault) : fault_(std::move(fault)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   bool ok() const {  // NOLINT(readability-identifier-naming): as StatusOr
     return value_.has_value();

@@ -95,6 +95,25 @@ TEST_CASE("BuildDataset: a code of the site that the job does not know is an err
   CHECK(Contains(FaultText(data.TheFault()), ":2: column 3 `DIED`: label not declared by the job"));
 }
 
+TEST_CASE("BuildDataset: where a job wants a number of a column with codes, it is the code's") {
+  const Folder folder;
+  auto description = DescribeWard(folder.Write("w.csv", kWard));
+  description.decimal_mark = ',';  // of the table; codes are in the words of jobs
+  description.columns[1].codes = {{"M", "1.5"}, {"F", "-2"}};
+  description.columns[2].codes = {{"0", "0"}, {"1", "1"}, {"2", "1"}};
+
+  const auto data = LoadDataset(description, Numbers({"sex"}, "outcome"));
+  REQUIRE(data.ok());
+  CHECK(data->training.inputs == std::vector<double>{1.5, -2, 1.5, -2});
+  CHECK(data->training.labels == std::vector<std::uint32_t>{0, 1, 0, 1});
+
+  description.columns[1].codes[1].second = "female";
+  const auto refused = LoadDataset(description, Numbers({"sex"}, "outcome"));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.TheFault().Travels().rows_refused == 2);
+  CHECK(Contains(FaultText(refused.TheFault()), ":3: column 2 `SEX`: a code that is not a number"));
+}
+
 TEST_CASE("BuildDataset: a job knows a described column by one name only") {
   const Folder folder;
   const auto description = DescribeWard(folder.Write("w.csv", kWard));

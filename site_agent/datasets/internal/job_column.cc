@@ -31,6 +31,13 @@ StatusOr<JobColumn> JobColumn::Find(const Table& table, std::string_view name) {
 }
 
 Reading<double> JobColumn::RecordedNumber(std::size_t row) const {
+  if (description_ != nullptr && !description_->codes.empty()) {
+    const Reading<std::string_view> code = Code(row);
+    const StatusOr<double> number = ParseDouble(code.value.value_or(""));
+    return !code.value   ? Reading<double>{std::nullopt, code.wrong}
+           : number.ok() ? Reading<double>{*number, {}}
+                         : Reading<double>{std::nullopt, "a code that is not a number"};
+  }
   const contracts::DatasetDescription& form = table_->description;
   const std::optional<double> number = ParseNumber(Cell(row), form.decimal_mark, form.grouping);
   if (number) {

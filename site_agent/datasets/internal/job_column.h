@@ -27,7 +27,8 @@ class JobColumn {
   bool IsMissing(std::size_t row) const { return table_->records.IsMissing(row, index_); }
   std::string_view Cell(std::size_t row) const { return table_->records.Cell(row, index_); }
 
-  // The number as recorded, and whether it keeps to the range of the description.
+  // The number as recorded, or that of its code; and whether it keeps to the range of the
+  // description.
   Reading<double> RecordedNumber(std::size_t row) const;
   Status CheckRange(double recorded) const;
   // The same in the job's unit; not finite only if it overflows.
