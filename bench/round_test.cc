@@ -56,6 +56,16 @@ TEST_CASE("domicile bench training: examples a second of each model, beside the 
   CHECK_FALSE(facts.contains("minilm"));
 }
 
+TEST_CASE("domicile bench training: on a device of a plug-in, with a batch of one's own") {
+  const nlohmann::json facts =
+      Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp", "--batch", "3", "--device",
+             "cuda", "--products", "bfloat16", "--plugin",
+             DOMICILE_BINARY_DIR "/lib/rehearsal/librehearsal.so", "--json"});
+  CHECK(facts.at("device") == "cuda");
+  CHECK(facts.at("mlp").at("batch") == 3);
+  CHECK(facts.at("mlp").at("examples_per_second") > 0);
+}
+
 TEST_CASE("domicile bench policy: what a decision and the question of reach cost, as numbers") {
   const nlohmann::json facts =
       Facts({"bench", "policy", "--sites", "7", "--seconds", "0.02", "--json"});

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,10 +15,12 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
-#include "base/random.h"
 #include "base/text.h"
+#include "bench/strategies.h"
+#include "bench/workloads.h"
 #include "models/cpu/cpu_device.h"
 #include "models/cpu_check.h"
+#include "models/cuda_plugin.h"
 #include "models/initial.h"
 #include "models/strategy/strategy.h"
 
@@ -26,61 +29,14 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t kTokens = 128;  // of a sequence
-
-struct Workload {
-  const char* name;
-  models::ModelSpec model;
-  models::OptimizerSpec optimizer;
-  std::size_t batch;
-};
-
-// Whole sequences for an encoder, else rows of numbers.
-class Batch {
- public:
-  explicit Batch(const Workload& workload)
-      : inputs_({workload.batch, models::NumInputs(workload.model)}) {
-    SeededRandom random(1);
-    for (float& value : inputs_.Values()) {
-      value = static_cast<float>(static_cast<double>(random.Below(2001)) / 1000 - 1);
-    }
-    const std::size_t outputs = models::NumOutputs(workload.model);
-    for (std::size_t row = 0; row < workload.batch; ++row) {
-      labels_.push_back(static_cast<std::uint32_t>(random.Below(outputs == 1 ? 2 : outputs)));
-    }
-    view_.labels = labels_;
-    if (const auto* encoder = std::get_if<models::EncoderSpec>(&workload.model)) {
-      for (std::size_t token = 0; token < workload.batch * kTokens; ++token) {
-        ids_.push_back(static_cast<std::uint32_t>(random.Below(encoder->vocabulary)));
-      }
-      view_.tokens = {.ids = ids_, .types = {}, .mask = {}, .length = kTokens};
-    } else {
-      view_.inputs = std::as_const(inputs_).AsMatrix();
-    }
-  }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  const models::BatchView& View() const { return view_; }
-
- private:
-  models::Tensor inputs_;
-  std::vector<std::uint32_t> labels_;
-  std::vector<std::uint32_t> ids_;
-  models::BatchView view_;
-};
-
 StatusOr<double> ExamplesPerSecond(const Workload& workload, std::span<const float> initial,
-                                   std::size_t threads, double seconds) {
-  const Batch batch(workload);
+                                   const models::StrategySpec& spec, double seconds) {
+  const Examples batch(workload, workload.batch);
   models::TrainingSpec training;
   training.model = workload.model;
   training.optimizer = workload.optimizer;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<models::Strategy> strategy,
-      models::MakeStrategy(
-          {.kind = models::StrategyKind::kOneDevice, .threads = threads, .replicas = 1}, training,
-          initial));
+  ASSIGN_OR_RETURN(const std::unique_ptr<models::Strategy> strategy,
+                   models::MakeStrategy(spec, training, initial));
   RETURN_IF_ERROR(strategy->Step(batch.View()).status());  // the first step allocates
 
   std::uint64_t steps = 0;
@@ -97,38 +53,7 @@ StatusOr<double> ExamplesPerSecond(const Workload& workload, std::span<const flo
 double FlopsOfExample(const models::ModelSpec& model) {
   const auto device = models::MakeCpuDevice(1);
   return models::Model(model, *device)
-      .StepFlops(std::holds_alternative<models::EncoderSpec>(model) ? kTokens : 1);
-}
-
-const models::OptimizerSpec kSgd = {
-    .kind = models::OptimizerKind::kSgd, .learning_rate = 0.01, .momentum = 0.9};
-
-std::vector<Workload> Workloads() {
-  models::EncoderSpec minilm = models::MiniLmSpec();
-  minilm.dropout = 0.1F;
-  minilm.pooling = models::Pooling::kFirst;
-  minilm.num_outputs = 2;
-  return {{"logistic", models::NetworkSpec{.num_inputs = 13, .hidden = {}, .num_outputs = 1}, kSgd,
-           256},
-          {"mlp",
-           models::NetworkSpec{.num_inputs = 784,
-                               .hidden = {256, 128},
-                               .activation = models::Activation::kRelu,
-                               .num_outputs = 10},
-           kSgd, 128},
-          {"cnn",
-           models::ConvNetSpec{.channels = 1,
-                               .height = 28,
-                               .width = 28,
-                               .blocks = {{.filters = 32, .kernel = 3, .pool_window = 2},
-                                          {.filters = 64, .kernel = 3, .pool_window = 2}},
-                               .hidden = {128},
-                               .num_outputs = 10},
-           kSgd, 64},
-          {"minilm",
-           minilm,
-           {.kind = models::OptimizerKind::kAdamW, .learning_rate = 2e-5, .weight_decay = 0.01},
-           16}};
+      .StepFlops(std::holds_alternative<models::EncoderSpec>(model) ? kBenchTokens : 1);
 }
 
 struct Rate {
@@ -183,29 +108,115 @@ void Say(const std::string& text) {
   }
 }
 
-Status Run(double seconds, const std::vector<std::string>& names, bool json) {
-  RETURN_IF_ERROR(models::CheckCpu());
-  Say("matrix product");
-  const double gflops = models::MeasureGemmGflops(512, seconds);
-  std::vector<Result> results;
-  for (const Workload& workload : Workloads()) {
-    if (!names.empty() && std::find(names.begin(), names.end(), workload.name) == names.end()) {
-      continue;
+struct Options {
+  double seconds = 1;
+  bool json = false;
+  std::vector<std::string> names;  // empty: all
+  std::string device = "cpu";
+  std::size_t batch = 0;  // 0: each model's own
+  models::CudaSpec gpu;
+  std::vector<std::string> strategies;  // empty: rates of the models, on one and two threads
+  std::size_t replicas = 2;
+
+  std::vector<Workload> Chosen() const {
+    std::vector<Workload> chosen;
+    for (Workload& workload : Workloads()) {
+      if (names.empty() || std::find(names.begin(), names.end(), workload.name) != names.end()) {
+        workload.batch = batch == 0 ? workload.batch : batch;
+        chosen.push_back(std::move(workload));
+      }
     }
+    return chosen;
+  }
+};
+
+struct GpuResult {
+  const char* name;
+  std::size_t batch;
+  double examples_per_second;
+  double tflops;  // of its matrix products, a second
+};
+
+void PrintGpuResults(const std::vector<GpuResult>& results, bool json) {
+  if (!json) {
+    std::printf("  model       batch    examples/s, GPU    TFLOP/s\n");
+  }
+  std::string text = "{\"device\":\"cuda\"";
+  for (const GpuResult& result : results) {
+    if (!json) {
+      std::printf("  %-10s %6zu %18.1f %10.3f\n", result.name, result.batch,
+                  result.examples_per_second, result.tflops);
+    }
+    text += ",\"" + std::string(result.name) + "\":{\"batch\":" + std::to_string(result.batch) +
+            ",\"examples_per_second\":" + Rounded(result.examples_per_second, 1) +
+            ",\"tflops\":" + Rounded(result.tflops, 4) + "}";
+  }
+  if (json) {
+    std::printf("%s}\n", text.c_str());
+  }
+}
+
+Status RunOnGpu(const Options& options) {
+  std::vector<GpuResult> results;
+  for (const Workload& workload : options.Chosen()) {
+    Say(workload.name);
+    models::StrategySpec spec;
+    spec.make_device = models::CudaDevices(options.gpu);
+    ASSIGN_OR_RETURN(const double rate,
+                     ExamplesPerSecond(workload, models::InitialParameters(workload.model, 1), spec,
+                                       options.seconds));
+    results.push_back({.name = workload.name,
+                       .batch = workload.batch,
+                       .examples_per_second = rate,
+                       .tflops = rate * FlopsOfExample(workload.model) / 1e12});
+  }
+  Say("");
+  PrintGpuResults(results, options.json);
+  return OkStatus();
+}
+
+Status RunStrategies(const Options& options) {
+  std::vector<StrategyRate> rates;
+  for (const Workload& workload : options.Chosen()) {
+    for (const std::string& strategy : options.strategies) {
+      Say(std::string(workload.name) + ", " + strategy);
+      ASSIGN_OR_RETURN(StrategyRate rate,
+                       MeasureStrategy(workload, strategy, options.replicas, options.seconds));
+      rates.push_back(std::move(rate));
+    }
+  }
+  Say("");
+  PrintStrategies(rates, options.json);
+  return OkStatus();
+}
+
+Status Run(const Options& options) {
+  RETURN_IF_ERROR(models::CheckCpu());
+  if (!options.strategies.empty()) {
+    return RunStrategies(options);
+  }
+  if (options.device == "cuda") {
+    return RunOnGpu(options);
+  }
+  Say("matrix product");
+  const double gflops = models::MeasureGemmGflops(512, options.seconds);
+  std::vector<Result> results;
+  for (const Workload& workload : options.Chosen()) {
     Result& result = results.emplace_back(
         Result{.name = workload.name, .batch = workload.batch, .one = {}, .two = {}});
     const std::vector<float> initial = models::InitialParameters(workload.model, 1);
     const double flops = FlopsOfExample(workload.model);
     for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
       Say(std::string(workload.name) + ", threads: " + std::to_string(threads));
-      ASSIGN_OR_RETURN(const double rate, ExamplesPerSecond(workload, initial, threads, seconds));
+      ASSIGN_OR_RETURN(const double rate,
+                       ExamplesPerSecond(workload, initial, {.threads = threads}, options.seconds));
       (threads == 1 ? result.one : result.two) = {
           .examples_per_second = rate,
           .gemm_share = rate * flops / 1e9 / (gflops * static_cast<double>(threads))};
     }
   }
   Say("");
-  json ? PrintJsonFacts(results, gflops) : PrintTable(results, gflops);
+  options.json ? PrintJsonFacts(results, gflops) : PrintTable(results, gflops);
   return OkStatus();
 }
 
@@ -215,25 +226,42 @@ Status Run(double seconds, const std::vector<std::string>& names, bool json) {
 // A measurement that throws has failed, and says so by ending.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
+  using domicile::models::cuda::Products;
   CLI::App app{
       "How fast a site trains: whole optimizer steps of several models, beside the matrix "
       "product.\n\n"
       "Example: domicile bench training --json"};
-  double seconds = 1;
-  bool json = false;
-  std::vector<std::string> names;
-  app.add_option("--seconds", seconds, "for each measurement")
+  domicile::Options options;
+  app.add_option("--seconds", options.seconds, "for each measurement")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
-  app.add_option("--model", names, "these models only; may be repeated")
+  app.add_option("--model", options.names, "these models only; may be repeated")
       ->check(CLI::IsMember({"logistic", "mlp", "cnn", "minilm"}));
-  app.add_flag("--json", json, "print the figures as JSON");
+  app.add_flag("--json", options.json, "print the figures as JSON");
+  app.add_option("--batch", options.batch, "examples of a step; 0: each model's own")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 20U));
+  app.add_option("--device", options.device)
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--strategy", options.strategies,
+                 "measure training with it, from a shuffled pipeline on CPUs; may be repeated")
+      ->check(CLI::IsMember(domicile::StrategyNames()));
+  app.add_option("--replicas", options.replicas, "of a strategy; threads for one_device")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--plugin", options.gpu.library, "path of the GPU plug-in");
+  app.add_option("--products", options.gpu.products, "what matrix products of a GPU compute with")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Products>{{"float32", Products::kFloat32},
+                                          {"tensor_float32", Products::kTensorFloat32},
+                                          {"bfloat16", Products::kBfloat16},
+                                          {"float16", Products::kFloat16}}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? 0 : 2;
   }
-  const domicile::Status status = domicile::Run(seconds, names, json);
+  const domicile::Status status = domicile::Run(options);
   if (!status.ok()) {
     std::fprintf(stderr, "domicile: %s\n", domicile::ToString(status).c_str());
     return 3;

@@ -31,6 +31,12 @@ struct TrainingOptions {
   double seconds = 1;
   std::vector<std::string> models;
   bool json = false;
+  std::string device = "cpu";
+  std::string products = "float32";
+  std::string plugin;
+  std::uint32_t batch = 0;
+  std::vector<std::string> strategies;
+  std::uint32_t replicas = 2;
 };
 
 struct PolicyOptions {
@@ -72,10 +78,26 @@ StatusOr<Exit> BenchRound(const RoundOptions& options, Context& context) {
 }
 
 StatusOr<Exit> BenchTraining(const TrainingOptions& options, Context& context) {
-  std::vector<std::string> words = {"domicile-bench-training", "--seconds",
-                                    PrintDouble(options.seconds)};
+  std::vector<std::string> words = {"domicile-bench-training",
+                                    "--seconds",
+                                    PrintDouble(options.seconds),
+                                    "--device",
+                                    options.device,
+                                    "--products",
+                                    options.products,
+                                    "--batch",
+                                    std::to_string(options.batch)};
+  if (!options.plugin.empty()) {
+    words.insert(words.end(), {"--plugin", options.plugin});
+  }
   for (const std::string& model : options.models) {
     words.insert(words.end(), {"--model", model});
+  }
+  if (!options.strategies.empty()) {
+    words.insert(words.end(), {"--replicas", std::to_string(options.replicas)});
+  }
+  for (const std::string& strategy : options.strategies) {
+    words.insert(words.end(), {"--strategy", strategy});
   }
   if (options.json) {
     words.emplace_back("--json");
@@ -91,6 +113,40 @@ StatusOr<Exit> BenchPolicy(const PolicyOptions& options, Context& context) {
     words.emplace_back("--json");
   }
   return Become(std::move(words), context);
+}
+
+void AddBenchTraining(CLI::App& bench, Context& context) {
+  auto training = std::make_shared<TrainingOptions>();  // shared with the closure that CLI11 keeps
+  CLI::App* const command =
+      AddCommand(bench, "training", "How fast a site trains, beside the matrix product",
+                 "domicile bench training --json");
+  command->add_option("--seconds", training->seconds, "for each measurement")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  command
+      ->add_option("--model", training->models,
+                   "logistic, mlp, cnn or minilm; repeatable; default: all of them")
+      ->check(CLI::IsMember({"logistic", "mlp", "cnn", "minilm"}));
+  command->add_option("--batch", training->batch, "examples of a step; 0: each model's own")
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--device", training->device, "cpu (on 1 and 2 threads), or cuda: one GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--products", training->products, "what matrix products of a GPU compute with")
+      ->check(CLI::IsMember({"float32", "tensor_float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  command
+      ->add_option("--strategy", training->strategies,
+                   "measure training with it, from a shuffled pipeline on CPUs; repeatable")
+      ->check(CLI::IsMember({"one_device", "mirrored", "central_storage", "parameter_server"}));
+  command->add_option("--replicas", training->replicas, "of a strategy; threads for one_device")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--plugin", training->plugin,
+                      "path of the GPU plug-in, where it is not beside this program");
+  command->add_flag("--json", training->json, "print the figures as JSON");
+  OnRun(*command, context, [training, &context]() { return BenchTraining(*training, context); });
 }
 
 void AddBenchPolicy(CLI::App& bench, Context& context) {
@@ -132,21 +188,7 @@ void AddBench(CLI::App& program, Context& context) {
   OnRun(*round_command, context, [round, &context]() { return BenchRound(*round, context); });
 
   AddBenchPolicy(*bench, context);
-
-  auto training = std::make_shared<TrainingOptions>();  // shared with the closure that CLI11 keeps
-  CLI::App* const training_command =
-      AddCommand(*bench, "training", "How fast a site trains, beside the matrix product",
-                 "domicile bench training --json");
-  training_command->add_option("--seconds", training->seconds, "for each measurement")
-      ->check(CLI::Range(0.01, 60.0))
-      ->capture_default_str();
-  training_command
-      ->add_option("--model", training->models,
-                   "logistic, mlp, cnn or minilm; repeatable; default: all of them")
-      ->check(CLI::IsMember({"logistic", "mlp", "cnn", "minilm"}));
-  training_command->add_flag("--json", training->json, "print the figures as JSON");
-  OnRun(*training_command, context,
-        [training, &context]() { return BenchTraining(*training, context); });
+  AddBenchTraining(*bench, context);
 }
 
 }  // namespace domicile::cli
