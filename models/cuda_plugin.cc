@@ -32,6 +32,7 @@ std::string NotFound(const std::vector<std::string>& places) {
 StatusOr<const Plugin*> Open(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it by thread
     const char* const why = dlerror();  // names the library that is missing
     return Failed(std::string("the GPU plug-in cannot be loaded: ") +
                   (why == nullptr ? "no reason given" : why) +

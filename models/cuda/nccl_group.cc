@@ -22,6 +22,7 @@ const Nccl& LoadNccl() {
     Nccl found;
     void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it by thread
       const char* const why = dlerror();
       found.why = std::string("several GPUs need NCCL 2: ") + (why == nullptr ? "" : why);
       return found;
