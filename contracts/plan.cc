@@ -68,7 +68,13 @@ std::vector<PhaseKind> Plan::Phases(RoundNumber round) const {
   return phases;
 }
 
-std::int64_t Plan::DeltaMaxLevel() const { return LevelsOf(update.clip_l2, update.scale_bits); }
+std::int64_t Plan::DeltaMaxLevel() const {
+  const std::int64_t clip = LevelsOf(update.clip_l2, update.scale_bits);
+  if (update.value_bits == 0) {
+    return clip;
+  }
+  return std::min(clip, (std::int64_t{1} << (update.value_bits - 1U)) - 1);
+}
 
 std::int64_t Plan::StatisticsSumMaxLevel(std::size_t input) const {
   DOMICILE_CHECK(input < normalisation.ranges.size());

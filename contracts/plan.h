@@ -149,6 +149,7 @@ struct UpdatePlan {
   PlanView view = PlanView::kNone;
   double clip_l2 = 0;            // of a delta; also bounds each of its values
   std::uint32_t scale_bits = 0;  // grid of deltas: units of 2^-scale_bits
+  std::uint32_t value_bits = 0;  // kRaw: what one value of a delta may carry; else 0
   WeightRule weight = WeightRule::kNone;
   std::uint32_t max_weight = 0;     // integer cap of one site's weight
   std::uint32_t max_sites = 0;      // cap of contributors, for the overflow proof
@@ -168,6 +169,7 @@ inline constexpr std::uint64_t kMaxParameters = std::uint64_t{1} << 30U;
 inline constexpr std::uint32_t kMaxRounds = 100'000;
 inline constexpr std::uint32_t kMaxSites = 10'000;
 inline constexpr std::uint32_t kMaxScaleBits = 48;
+inline constexpr std::uint32_t kMaxValueBits = 32;
 inline constexpr std::int64_t kGridLimit = std::int64_t{1}
                                            << 62U;  // every possible sum is below it
 // The largest level of a delta: what float32 sections may hold.

@@ -24,6 +24,7 @@ constexpr std::size_t kLongestText = std::size_t{4} << 20U;
 
 // Defaults of the format page.
 constexpr std::int64_t kDefaultScaleBits = 32;
+constexpr std::int64_t kDefaultValueBits = 8;
 constexpr std::int64_t kDefaultStatisticsBits = 20;
 constexpr std::int64_t kDefaultMaxRows = 100'000;
 constexpr std::int64_t kDefaultMaxWeight = 100'000;
@@ -75,11 +76,18 @@ void ReadRounds(Fields fields, RoundsPlan& rounds) {
 }
 
 template <typename Fields>
-void ReadUpdate(Fields fields, UpdatePlan& update) {
+void ReadUpdate(Fields fields, ModelKind kind, UpdatePlan& update) {
   update.view = ReadWord<PlanView>(fields, "view", internal::kViewWords);
   update.clip_l2 = fields.Double("clip_l2", 0, internal::kMaxClip);
-  update.scale_bits =
-      Narrow(fields.TryInt("scale_bits", 0, kMaxScaleBits).value_or(kDefaultScaleBits));
+  if (kind == ModelKind::kRaw) {
+    // With few levels the unit decides what a value can be at most: nobody else can choose it.
+    update.scale_bits = Narrow(fields.Int("scale_bits", 0, kMaxScaleBits));
+    update.value_bits =
+        Narrow(fields.TryInt("value_bits", 2, kMaxValueBits).value_or(kDefaultValueBits));
+  } else {
+    update.scale_bits =
+        Narrow(fields.TryInt("scale_bits", 0, kMaxScaleBits).value_or(kDefaultScaleBits));
+  }
   update.weight = ReadWord<WeightRule>(fields, "weight", internal::kWeightWords);
   const std::int64_t max_weight = update.weight == WeightRule::kEqual ? 1 : kDefaultMaxWeight;
   update.max_weight =
@@ -246,7 +254,7 @@ void ReadTables(JsonReader& reader, Plan& plan) {
   ReadRounds(JsonFields(rounds), plan.rounds);
   reader.Merge(rounds.Finish());
   JsonReader update(reader.Object("update"), "plan.update");
-  ReadUpdate(JsonFields(update), plan.update);
+  ReadUpdate(JsonFields(update), plan.model.kind, plan.update);
   reader.Merge(update.Finish());
 }
 
@@ -266,7 +274,7 @@ StatusOr<Plan> PlanFromJobFile(std::string_view toml, std::string_view file) {
   }
   ReadTraining(root.Table("training"), plan.model.kind, plan.training);
   ReadRounds(TomlFields(root.Table("rounds")), plan.rounds);
-  ReadUpdate(TomlFields(root.Table("update")), plan.update);
+  ReadUpdate(TomlFields(root.Table("update")), plan.model.kind, plan.update);
   RETURN_IF_ERROR(document.Finish());
   // Only now: the checks may assume that every single field is in its range.
   if (const std::optional<Fault> fault = internal::FindPlanFault(plan)) {

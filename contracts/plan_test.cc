@@ -130,6 +130,27 @@ TEST_CASE("Plan: a raw job has the tensors it lists and no schema") {
   CHECK(plan.update.max_weight == 1);
 }
 
+TEST_CASE("Plan: a value of a raw job carries 8 bits unless the job asks for others") {
+  const std::string job = Replaced(ReadTree("deploy/examples/raw/job.toml"), "value_bits = 8", "");
+  const auto with = [&](const std::string& keys) { return Replaced(job, "scale_bits = 7", keys); };
+  const Plan eight = MustPlan(with("scale_bits = 20"));
+  const Plan four = MustPlan(with("scale_bits = 20\nvalue_bits = 4"));
+  const Plan coarse = MustPlan(with("scale_bits = 3"));
+
+  CHECK(eight.update.value_bits == 8);
+  CHECK(eight.DeltaMaxLevel() == 127);
+  CHECK(four.DeltaMaxLevel() == 7);
+  CHECK(coarse.DeltaMaxLevel() == 8);  // the clip norm allows fewer
+  CHECK(MustPlan(HeartJob()).update.value_bits == 0);
+  for (const char* keys :
+       {"scale_bits = 7\nvalue_bits = 1", "scale_bits = 7\nvalue_bits = 33", "value_bits = 8"}) {
+    CAPTURE(keys);
+    CHECK_FALSE(PlanFromJobFile(with(keys), "job.toml").ok());
+  }
+  CHECK_FALSE(
+      PlanFromJobFile(Replaced(HeartJob(), "[update]", "[update]\nvalue_bits = 8"), "j").ok());
+}
+
 TEST_CASE("Plan: a scalar has one element, and sizes saturate instead of wrapping") {
   CHECK(TensorSpec{"x", {}}.Size() == 1);
   CHECK(TensorSpec{"x", {3, 4}}.Size() == 12);

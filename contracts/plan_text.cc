@@ -183,6 +183,9 @@ Json UpdateJson(const UpdatePlan& update) {
   json.Set("view", WordOf(internal::kViewWords, update.view));
   json.Set("clip_l2", Decimal(update.clip_l2));
   json.Set("scale_bits", update.scale_bits);
+  if (update.value_bits != 0) {
+    json.Set("value_bits", update.value_bits);
+  }
   json.Set("weight", WordOf(internal::kWeightWords, update.weight));
   json.Set("max_weight", update.max_weight);
   json.Set("max_sites", update.max_sites);

@@ -239,6 +239,7 @@ Plan PickPlan() {
   plan.update.view = static_cast<PlanView>(Pick(1, 3));
   plan.update.clip_l2 = PickDecimal(0.01, 8);
   plan.update.scale_bits = Pick(10U, 32U);
+  plan.update.value_bits = plan.model.kind == ModelKind::kRaw ? Pick(2U, 32U) : 0;
   plan.update.weight = static_cast<WeightRule>(Pick(1, 2));
   plan.update.max_weight = plan.update.weight == WeightRule::kEqual ? 1 : Pick(1U, 100'000U);
   plan.update.max_sites = Pick(1U, 64U);

@@ -37,8 +37,8 @@ StatusOr<SectionSpec> Metrics(const Plan& plan, std::int64_t count) {
 
 StatusOr<std::vector<SectionSpec>> TrainSections(const Plan& plan) {
   ASSIGN_OR_RETURN(const GridPlan grid,
-                   GridPlan::ForClip(plan.update.clip_l2, plan.update.scale_bits,
-                                     plan.update.max_weight, plan.update.max_sites));
+                   GridPlan::Create(plan.update.scale_bits, plan.DeltaMaxLevel(),
+                                    plan.update.max_weight, plan.update.max_sites));
   ASSIGN_OR_RETURN(const SectionSpec metrics, Metrics(plan, kTrainMetrics));
   return std::vector<SectionSpec>{{.info = {.section = Section::kDelta,
                                             .encoding = Encoding::kF32,

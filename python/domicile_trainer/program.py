@@ -39,7 +39,8 @@ class Task:
     round: int  # from 1
     dataset: str  # its alias
     data: tuple[Path, ...]  # the site's files, to read
-    local_steps: int  # of the plan: optimizer steps to make
+    local_steps: int  # of the plan: optimizer steps to make; 0: local_epochs
+    local_epochs: int  # of the plan: passes over the rows; 0: local_steps
     batch: int  # of the plan: rows a step, 0: all
     threads: int  # what the site lets the program use
     tensors: tuple[Tensor, ...]  # of the plan, in order
@@ -60,6 +61,7 @@ class Task:
                 dataset=str(task["dataset"]),
                 data=tuple(Path(path) for path in task["data"]),
                 local_steps=int(task["local_steps"]),
+                local_epochs=int(task["local_epochs"]),
                 batch=int(task["batch"]),
                 threads=int(task["threads"]),
                 tensors=tuple(Tensor(t["name"], tuple(t["shape"])) for t in task["tensors"]),

@@ -90,7 +90,7 @@ class Folder:
         self.delta, self.answer = path / "delta", path / "answer"
         (path / "model").write_bytes(print_model(model))
         tensors = [{"name": name, "shape": list(values.shape)} for name, values in model.items()]
-        self.task = {"v": 1, "job": "j", "round": 1, "dataset": "heart", "data": [str(HEART)], "local_steps": 1,
+        self.task = {"v": 1, "job": "j", "round": 1, "dataset": "heart", "data": [str(HEART)], "local_steps": 1, "local_epochs": 0,
                      "batch": 0, "threads": 1, "tensors": tensors, "model": str(path / "model"),
                      "delta": str(self.delta), "answer": str(self.answer)} | changed
         (path / "task.json").write_text(json.dumps(self.task))

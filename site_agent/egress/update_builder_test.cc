@@ -115,6 +115,34 @@ TEST_CASE("BuildUpdate: low bits of a trainer's numbers do not leave") {
   CHECK(std::get<BuiltUpdate>(a).bytes == std::get<BuiltUpdate>(b).bytes);
 }
 
+TEST_CASE("BuildUpdate: a foreign trainer's values carry the plan's bits and no more") {
+  const contracts::Plan plan = Must(contracts::PlanFromJobFile(
+      Must(ReadFile(std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/raw/job.toml", 1 << 16)),
+      "job.toml"));
+  TrainNumbers odd = Trained(plan, 0.0F);
+  odd.delta[0].values[0] = 0.30001F;  // low bits that could tell something
+  odd.delta[0].values[1] = 0.95F;
+  odd.delta[0].values[2] = -0.002F;
+  contracts::Plan narrow = plan;
+  narrow.update.value_bits = 4;
+
+  const auto built =
+      std::get<BuiltUpdate>(Build(plan, PhaseKind::kTrain, {.rows = 50, .numbers = odd}));
+  const auto four =
+      std::get<BuiltUpdate>(Build(narrow, PhaseKind::kTrain, {.rows = 50, .numbers = odd}));
+
+  const std::vector<float> values = DeltaOf(built);
+  CHECK(values[0] == 38.0F / 128);
+  CHECK(values[1] == 122.0F / 128);
+  CHECK(values[2] == 0.0F);
+  CHECK(DeltaOf(four)[0] == 7.0F / 128);  // saturates
+  const std::uint64_t parameters = plan.NumParameters();
+  CHECK(built.capacity_bits - four.capacity_bits == 4 * parameters);
+  // Beside the delta only the three metrics, of 63 bits at most.
+  CHECK(built.capacity_bits > 8 * parameters);
+  CHECK(built.capacity_bits <= 8 * parameters + std::uint64_t{3} * 63);
+}
+
 TEST_CASE("BuildUpdate: the smaller clip of plan and policy holds") {
   const contracts::Plan plan = HeartPlan();
   policy::Obligations obligations;

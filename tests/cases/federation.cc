@@ -93,7 +93,7 @@ std::string JobFile(const CaseJob& job) {
          "max_weight = 1000\n"
          "max_sites = 8\n"
          "clip_l2 = " +
-         job.clip_l2 + "\nscale_bits = " + std::to_string(job.scale_bits) + "\n";
+         job.clip_l2 + "\nscale_bits = " + std::to_string(job.scale_bits) + "\nvalue_bits = 32\n";
 }
 
 CaseFederation::CaseFederation() {
