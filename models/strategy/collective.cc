@@ -55,9 +55,6 @@ void Rendezvous::Break() {
   generation_.notify_all();
 }
 
-SharedMemoryCollective::SharedMemoryCollective(std::size_t num_ranks)
-    : rendezvous_(num_ranks), buffers_(num_ranks), scalars_(num_ranks), words_(num_ranks) {}
-
 Status SharedMemoryCollective::Meet(std::size_t rank) {
   return rendezvous_.ArriveAndWait(rank)
              ? OkStatus()
@@ -76,26 +73,6 @@ Status SharedMemoryCollective::AllReduceSum(std::size_t rank, std::span<float> v
   }
   // No rank may go on, and change its buffer, before every slice has been written to all.
   return Meet(rank);
-}
-
-StatusOr<double> SharedMemoryCollective::AllReduceSum(std::size_t rank, double value) {
-  scalars_[rank] = value;
-  RETURN_IF_ERROR(Meet(rank));
-  double sum = 0;
-  for (const double part : scalars_) {
-    sum += part;
-  }
-  RETURN_IF_ERROR(Meet(rank));
-  return sum;
-}
-
-StatusOr<std::vector<std::uint64_t>> SharedMemoryCollective::AllGather(std::size_t rank,
-                                                                       std::uint64_t value) {
-  words_[rank] = value;
-  RETURN_IF_ERROR(Meet(rank));
-  std::vector<std::uint64_t> all = words_;
-  RETURN_IF_ERROR(Meet(rank));
-  return all;
 }
 
 }  // namespace domicile::models

@@ -16,8 +16,6 @@ TEST_CASE("SharedMemoryCollective: every rank gets the sum in rank order") {
   constexpr std::size_t kRanks = 4;
   SharedMemoryCollective collective(kRanks);
   std::vector<std::vector<float>> buffers(kRanks, std::vector<float>(5001));
-  std::vector<double> scalars(kRanks);
-  std::vector<std::vector<std::uint64_t>> words(kRanks);
   std::vector<float> want(5001);
   for (std::size_t i = 0; i < want.size(); ++i) {
     double sum = 0;
@@ -30,17 +28,11 @@ TEST_CASE("SharedMemoryCollective: every rank gets the sum in rank order") {
   {
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      threads.emplace_back([&, rank] {
-        CHECK(collective.AllReduceSum(rank, buffers[rank]).ok());
-        scalars[rank] = collective.AllReduceSum(rank, static_cast<double>(rank)).value();
-        words[rank] = collective.AllGather(rank, 10 + rank).value();
-      });
+      threads.emplace_back([&, rank] { CHECK(collective.AllReduceSum(rank, buffers[rank]).ok()); });
     }
   }
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     CHECK(SameBits(buffers[rank], want));
-    CHECK(scalars[rank] == 6.0);
-    CHECK(words[rank] == std::vector<std::uint64_t>{10, 11, 12, 13});
   }
 }
 
@@ -63,13 +55,13 @@ TEST_CASE("SharedMemoryCollective: what overflows at one rank is seen by all") {
 
 TEST_CASE("SharedMemoryCollective: an abort ends who waits, and every later call") {
   SharedMemoryCollective collective(3);
-  std::vector<float> values(10);
+  std::vector<std::vector<float>> values(3, std::vector<float>(10));
   {
     // Two of three come; the third never will.
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&collective, rank] {
-        CHECK(collective.AllReduceSum(rank, 1.0).status().code() == StatusCode::kUnavailable);
+      threads.emplace_back([&collective, &values, rank] {
+        CHECK(collective.AllReduceSum(rank, values[rank]).code() == StatusCode::kUnavailable);
       });
     }
     while (!collective.IsWaiting(0) || !collective.IsWaiting(1)) {
@@ -78,8 +70,7 @@ TEST_CASE("SharedMemoryCollective: an abort ends who waits, and every later call
     CHECK_FALSE(collective.IsWaiting(2));
     collective.Abort();
   }
-  CHECK(collective.AllReduceSum(2, values).code() == StatusCode::kUnavailable);
-  CHECK(collective.AllGather(0, 1).status().code() == StatusCode::kUnavailable);
+  CHECK(collective.AllReduceSum(2, values[2]).code() == StatusCode::kUnavailable);
 }
 
 }  // namespace

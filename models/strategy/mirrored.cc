@@ -19,7 +19,9 @@ struct Core {
       : bonds(std::move(the_bonds)),
         clock(ClockOf(strategy)),
         on_host(strategy.replicas),
-        reports(strategy.replicas) {}
+        reports(strategy.replicas),
+        losses(strategy.replicas),
+        hashes(strategy.replicas) {}
 
   std::shared_ptr<ReplicaBonds> bonds;  // second owner: ReplicaThreads
   const Clock& clock;
@@ -27,12 +29,11 @@ struct Core {
   std::vector<std::unique_ptr<Replica>> replicas;
   std::vector<Tensor> on_host;  // gradients, where devices keep theirs elsewhere
   std::vector<ReplicaReport> reports;
+  std::vector<double> losses;  // of the slices
+  std::vector<std::uint64_t> hashes;
   std::unique_ptr<DeviceSum> device_sum;  // null: the host adds up; borrows the replicas' devices
   // Written by the caller before a step, read by the replicas.
   OwnedBatch batch;
-  // Written by replica 0.
-  double loss = 0;
-  std::vector<std::uint64_t> hashes;
 
   // The gradient of every replica becomes the sum of all.
   Status AddUp(std::size_t rank) {
@@ -61,7 +62,7 @@ struct Core {
     const Slice slice = SliceOf(rank, replicas.size(), examples);
     // Divided by the examples of the global batch, so that the sum over replicas is the gradient of
     // the mean, however unequal the slices are.
-    const double part =
+    losses[rank] =
         replica.ComputeGradient(batch.View().Rows(slice.first, slice.count), slice.first, examples);
     RETURN_IF_ERROR(replica.Check());
     timer.MarkInto(report.computing);
@@ -70,31 +71,25 @@ struct Core {
     replica.Apply(examples);
     RETURN_IF_ERROR(replica.Check());
     timer.MarkInto(report.computing);
-    ASSIGN_OR_RETURN(const double sum, bonds->collective.AllReduceSum(rank, part));
-    if (rank == 0) {
-      loss = sum;
-    }
     if (check) {
-      ASSIGN_OR_RETURN(std::vector<std::uint64_t> all,
-                       bonds->collective.AllGather(rank, replica.ParameterHash()));
-      if (rank == 0) {
-        hashes = std::move(all);
-      }
+      hashes[rank] = replica.ParameterHash();
     }
-    timer.MarkInto(report.communicating);
     report.examples += slice.count;
     return OkStatus();
   }
 
   Status Loss(std::size_t rank) {
     const Slice slice = SliceOf(rank, replicas.size(), batch.View().NumExamples());
-    const double part = replicas[rank]->Loss(batch.View().Rows(slice.first, slice.count));
-    RETURN_IF_ERROR(replicas[rank]->Check());
-    ASSIGN_OR_RETURN(const double sum, bonds->collective.AllReduceSum(rank, part));
-    if (rank == 0) {
-      loss = sum;
+    losses[rank] = replicas[rank]->Loss(batch.View().Rows(slice.first, slice.count));
+    return replicas[rank]->Check();
+  }
+
+  double SumOfLosses() const {
+    double sum = 0;
+    for (const double loss : losses) {
+      sum += loss;
     }
-    return OkStatus();
+    return sum;
   }
 };
 
@@ -118,14 +113,14 @@ class Mirrored final : public Strategy {
       differing_ = CheckHashes(steps);
       RETURN_IF_ERROR(differing_);
     }
-    return core_->loss;
+    return core_->SumOfLosses();
   }
 
   StatusOr<double> Loss(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
     core_->batch.Assign(batch);
     RETURN_IF_ERROR(threads_.Run([core = core_](std::size_t rank) { return core->Loss(rank); }));
-    return core_->loss;
+    return core_->SumOfLosses();
   }
 
   std::span<const float> Parameters() const override { return ReplicaParameters(0); }
