@@ -70,7 +70,7 @@ std::optional<std::string> ReadColumnName(TomlTable& table, std::string_view key
 }
 
 std::vector<std::string> ReadPaths(TomlTable& table, std::string_view key, std::string_view file,
-                                   std::vector<std::string> names) {
+                                   const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
     if (name.empty() || name.find('\0') != std::string::npos) {
