@@ -1,13 +1,14 @@
 // domicile-aggregator: reads its configuration, wires the parts, serves until it is asked to stop.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "aggregator/coordinator/config.h"
 #include "aggregator/coordinator/coordinator.h"
-#include "aggregator/coordinator/signed_policies.h"
 #include "aggregator/service/admin_service.h"
 #include "aggregator/service/federation_service.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t kLargestConfig = std::uint64_t{1} << 20U;
 constexpr std::chrono::seconds kRefusedPeersPeriod{60};
+constexpr std::chrono::milliseconds kShortestSleep{10};
 
 wire::ServerOptions ServerOptionsFrom(const Config& config, const contracts::Identity& identity,
                                       const Coordinator& coordinator, const Clock& clock) {
@@ -43,16 +45,45 @@ wire::ServerOptions ServerOptionsFrom(const Config& config, const contracts::Ide
   return options;
 }
 
-// Serves until asked to stop; meanwhile one leaf a minute counts the strangers that were turned
-// away.
+// How long the program may sleep: a minute, or until a policy that waits is due.
+std::chrono::milliseconds SleepOf(const Coordinator& coordinator, const Clock& clock) {
+  const std::optional<WallTime> due = coordinator.NextLook();
+  if (!due) {
+    return kRefusedPeersPeriod;
+  }
+  return std::clamp<std::chrono::milliseconds>(
+      std::chrono::ceil<std::chrono::milliseconds>(*due - clock.Now()), kShortestSleep,
+      kRefusedPeersPeriod);
+}
+
+// Serves until asked to stop. Meanwhile policies are looked at when somebody asks or one is due,
+// and at most one leaf a minute counts the strangers that were turned away.
 void ServeUntilStopped(const Signals& signals, wire::FederationServer& server,
-                       Coordinator& coordinator) {
+                       Coordinator& coordinator, const Clock& clock) {
+  bool look = false;
   std::uint64_t told = 0;
-  while (signals.Wait(kRefusedPeersPeriod) != Signals::Asked::kStop) {
+  MonotonicTime told_at = clock.Monotonic();
+  while (true) {
+    const Signals::Asked asked = signals.Wait(SleepOf(coordinator, clock));
+    if (asked == Signals::Asked::kStop) {
+      return;
+    }
+    const std::optional<WallTime> due = coordinator.NextLook();
+    look = look || asked == Signals::Asked::kReload || (due && *due <= clock.Now());
+    if (look) {
+      const Status looked = coordinator.LookAtPolicies();
+      look = !looked.ok();
+      if (look) {
+        LogError("looking at the policies, trying again: " + std::string(Message(looked)));
+      }
+    }
     const std::uint64_t refused = server.RefusedPeers();
-    if (refused > told) {
-      coordinator.LogRefusedPeers(refused - told, kRefusedPeersPeriod);
+    const auto passed =
+        std::chrono::duration_cast<std::chrono::seconds>(clock.Monotonic() - told_at);
+    if (refused > told && passed >= kRefusedPeersPeriod) {
+      coordinator.LogRefusedPeers(refused - told, passed);
       told = refused;
+      told_at = clock.Monotonic();
     }
   }
 }
@@ -66,10 +97,7 @@ Status Run(const std::string& config_path, const Signals& signals) {
   ASSIGN_OR_RETURN(
       contracts::Identity identity,
       contracts::LoadIdentity(config.identity, crypto::Role::kAggregator, clock.Now()));
-  ASSIGN_OR_RETURN(
-      PolicyFiles policies,
-      ReadPolicies(config.federation_policy, config.aggregator_policy, config.legal_facts));
-  RETURN_IF_ERROR(CheckSigned(config, policies));
+  const std::string place = identity.Name().jurisdiction;
   if (config.policy_signers.none) {
     LogWarning(
         "policy_signers = \"none\": policies and legal facts are taken unsigned; whoever can "
@@ -78,8 +106,9 @@ Status Run(const std::string& config_path, const Signals& signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
                    Coordinator::Open({.state_folder = config.state,
                                       .max_update_bytes = config.update_bytes,
-                                      .version = DOMICILE_VERSION},
-                                     std::move(identity), std::move(policies), clock, random));
+                                      .version = DOMICILE_VERSION,
+                                      .policies = PolicyFilesOf(config, place)},
+                                     std::move(identity), clock, random));
   FederationService federation(*coordinator);
   AdminService admin(*coordinator, clock);
   ASSIGN_OR_RETURN(
@@ -89,7 +118,7 @@ Status Run(const std::string& config_path, const Signals& signals) {
   std::printf("ready: %s\n", server->Address().c_str());
   std::fflush(stdout);
   LogInfo("serving at " + server->Address() + ", start " + std::to_string(coordinator->Starts()));
-  ServeUntilStopped(signals, *server, *coordinator);
+  ServeUntilStopped(signals, *server, *coordinator, clock);
   server->Stop(std::chrono::seconds(2));
   coordinator->LogStopped();
   return OkStatus();

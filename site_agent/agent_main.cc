@@ -14,9 +14,10 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "contracts/identity.h"
+#include "contracts/in_force/policy_keeper.h"
 #include "site_agent/egress/agent.h"
 #include "site_agent/egress/config.h"
-#include "site_agent/egress/policy_keeper.h"
+#include "site_agent/sandbox/file_reader.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "wire/tls.h"
 
@@ -28,25 +29,22 @@ constexpr std::uint64_t kLargestConfig = std::uint64_t{1} << 20U;
 // What the agent touches from now on. The data is in none of it: opening a data file fails even
 // where file modes would allow it.
 Lockdown LockdownFor(const AgentConfig& config) {
-  std::vector<PathRule> paths = {
+  const std::vector<PathRule> paths = {
       {.path = config.state, .access = PathAccess::kWrite, .required = true},
       {.path = config.requests, .access = PathAccess::kWrite, .required = true},
       {.path = config.grants, .access = PathAccess::kRead, .required = true},
       {.path = config.trainer_socket, .access = PathAccess::kWrite, .required = false}};
-  const std::vector<std::string> folders = PolicyFolders(config);
-  for (const std::string& folder : folders) {
-    paths.push_back({.path = folder, .access = PathAccess::kRead, .required = true});
-  }
-  if (folders.empty()) {
-    LogWarning(
-        "policies cannot be loaded anew while this runs: other things lie in their folder, "
-        "so it is shut; restart the agent for a new version");
-    for (const std::string& file : {config.policy, config.federation_policy, config.legal_facts}) {
-      paths.push_back({.path = file, .access = PathAccess::kRead, .required = false});
-      paths.push_back({.path = file + ".sig", .access = PathAccess::kRead, .required = false});
-    }
-  }
   return AgentLockdown(paths);
+}
+
+// The files that are read as long as the agent runs, and their signatures.
+std::vector<std::string> PolicyFiles(const AgentConfig& config) {
+  std::vector<std::string> files;
+  for (const std::string& file : {config.policy, config.federation_policy, config.legal_facts}) {
+    files.push_back(file);
+    files.push_back(file + ".sig");
+  }
+  return files;
 }
 
 void SayIfUnsigned(const AgentConfig& config) {
@@ -70,13 +68,18 @@ Status Run(const std::string& config_path, const Signals& signals) {
     RETURN_IF_ERROR(CreateFolders(folder));
   }
   // Before the first thread and the first byte from the network.
+  ASSIGN_OR_RETURN(const FileReader policy_reader,
+                   FileReader::Start(PolicyFiles(config), contracts::kLargestPolicy));
   ASSIGN_OR_RETURN(const SandboxReport sandbox, Apply(LockdownFor(config)));
   LogInfo("locked: " + std::to_string(sandbox.layers.size()) + " walls, landlock version " +
           std::to_string(sandbox.landlock_abi));
 
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Agent> agent,
-      Agent::Open(std::move(config), std::move(identity), DOMICILE_VERSION, clock, random));
+      Agent::Open(
+          std::move(config), std::move(identity), DOMICILE_VERSION,
+          [&policy_reader](const std::string& file) { return policy_reader.Read(file); }, clock,
+          random));
   std::stop_source stop;
   std::jthread stopper([&signals, &stop, &agent = *agent](const std::stop_token& done) {
     // A second's pace, so that this thread also ends when the agent ends by itself.

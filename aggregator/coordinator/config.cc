@@ -3,11 +3,23 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/toml.h"
 
 namespace domicile::aggregator {
+
+contracts::PolicyKeeperOptions PolicyFilesOf(const Config& config, std::string jurisdiction) {
+  const contracts::PolicySigners& signers = config.policy_signers;
+  return {.files = {{"facts", policy::PolicySource::kNone, config.legal_facts, signers.facts},
+                    {"federation", policy::PolicySource::kFederation, config.federation_policy,
+                     signers.federation},
+                    {"aggregator", policy::PolicySource::kAggregator, config.aggregator_policy,
+                     signers.aggregator}},
+          .are_unsigned = signers.none,
+          .jurisdiction = std::move(jurisdiction)};
+}
 
 StatusOr<Config> ParseConfig(std::string_view toml, std::string_view file) {
   ASSIGN_OR_RETURN(TomlDocument document, TomlDocument::Parse(toml, file));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "contracts/in_force/policy_keeper.h"
 #include "contracts/policy_signature.h"
 
 namespace domicile::aggregator {
@@ -23,6 +24,9 @@ struct Config {
   std::uint32_t upload_slots = 4;
   std::int32_t window_bytes = 4 << 20;
 };
+
+// The three files, whose signatures count, and where this aggregator's certificate places it.
+contracts::PolicyKeeperOptions PolicyFilesOf(const Config& config, std::string jurisdiction);
 
 // Errors: kInvalidArgument with file, line and column.
 StatusOr<Config> ParseConfig(std::string_view toml, std::string_view file);

@@ -25,6 +25,7 @@
 #include "aggregator/coordinator/gate.h"
 #include "aggregator/coordinator/job.h"
 #include "aggregator/coordinator/messages.h"
+#include "aggregator/coordinator/policy_books.h"
 #include "aggregator/coordinator/store.h"
 #include "aggregator/coordinator/timers.h"
 #include "aggregator/rounds/submission.h"
@@ -42,6 +43,7 @@ struct CoordinatorOptions {
   std::string state_folder;
   std::uint64_t max_update_bytes = 0;
   std::string version;  // of the program, for the log
+  contracts::PolicyKeeperOptions policies = {};
 };
 
 // Begin said: send the bytes.
@@ -49,12 +51,12 @@ struct Proceed {};
 
 class Coordinator {
  public:
-  // Opens the store, checks the log, rebuilds the jobs and opens their phases again in a new epoch.
-  // Clock and randomness outlive it. Errors: those of Store::Open, audit::Log::Open.
+  // Opens the store, checks the log, looks at the policies, rebuilds the jobs and opens their
+  // phases again in a new epoch. Clock and randomness outlive it. Errors: those of Store::Open,
+  // audit::Log::Open, PolicyKeeper::Look.
   static StatusOr<std::unique_ptr<Coordinator>> Open(CoordinatorOptions options,
                                                      contracts::Identity identity,
-                                                     PolicyFiles policies, const Clock& clock,
-                                                     Random& random);
+                                                     const Clock& clock, Random& random);
   ~Coordinator();
 
   // ---- sites; `peer` is who the certificate says ----
@@ -122,6 +124,14 @@ class Coordinator {
 
   // ---- the program ----
 
+  // Looks at the policy files again (PolicyKeeper::Look). Sites whose effective policy has become
+  // another are cut off, to come back under it; what they had answered to jobs is withdrawn. A file
+  // that is refused changes nothing. One thread at a time; blocks only who calls it.
+  Status LookAtPolicies();
+  // When it is to be called at the latest: the first instant at which a version that waits may come
+  // into force. Empty: none waits. The thread of LookAtPolicies only.
+  std::optional<WallTime> NextLook() const { return keeper_.NextLook(); }
+
   // The rule of who may connect: in the roster, with this key and place.
   Status CheckPeer(const crypto::PeerIdentity& peer) const;
   // Strangers turned away since the last call; one leaf for all of them.
@@ -150,8 +160,8 @@ class Coordinator {
     std::optional<std::chrono::milliseconds> clock_skew;
   };
 
-  Coordinator(CoordinatorOptions options, contracts::Identity identity, PolicyFiles policies,
-              Store store, const Clock& clock);
+  Coordinator(CoordinatorOptions options, contracts::Identity identity, Store store,
+              const Clock& clock);
 
   // start.cc
   Status LogStart() REQUIRES(mutex_);
@@ -175,6 +185,11 @@ class Coordinator {
   void Changed(Job& job) REQUIRES(mutex_);
   void ApplyLater(const JobId& job, const std::string& timer, std::chrono::nanoseconds after,
                   Event event) REQUIRES(mutex_);
+
+  // reload.cc
+  // The site is to come back, since its effective policy has become another.
+  void SendAway(const SiteId& site) REQUIRES(mutex_);
+  void WithdrawAnswers(Job& job, const std::vector<SiteId>& sites) REQUIRES(mutex_);
 
   // tell.cc
   // Tells the sites what is due, in order. Where no head can be signed now, nothing is told and it
@@ -254,13 +269,13 @@ class Coordinator {
   // Fixed after construction.
   const CoordinatorOptions options_;
   const contracts::Identity identity_;
-  const PolicyFiles policies_;
   const Clock& clock_;
-  audit::PolicyDigests own_policies_;
 
   Mutex mutex_;
   ConditionVariable changed_;
   Store store_;  // guarded by mutex_, save Starts()
+  OwnPolicies policies_ GUARDED_BY(mutex_);
+  audit::PolicyDigests own_policies_ GUARDED_BY(mutex_);
   std::optional<audit::Log> log_ GUARDED_BY(mutex_);
   std::map<JobId, std::unique_ptr<Job>> jobs_ GUARDED_BY(mutex_);
   std::vector<JobId> job_order_ GUARDED_BY(mutex_);
@@ -269,6 +284,9 @@ class Coordinator {
   std::set<std::pair<SiteId, JobId>> uploads_ GUARDED_BY(mutex_);
   // Refusals of one site, job, phase and reason: the first is a leaf, the rest are counted.
   std::map<std::string, std::uint64_t> repeated_refusals_ GUARDED_BY(mutex_);
+
+  StorePolicyBooks policy_books_{mutex_, store_, log_};
+  contracts::PolicyKeeper keeper_;  // of the thread that calls LookAtPolicies
 
   Timers timers_;  // last: its thread calls into the rest
 };

@@ -4,17 +4,13 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
-#include "policy/language/parse.h"
 #include "policy/language/statement.h"
 
 namespace domicile::aggregator {
 
 namespace {
-
-constexpr std::uint64_t kLargestPolicy = std::uint64_t{1} << 20U;
 
 Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
 
@@ -42,22 +38,17 @@ Decided Ask(const SitePolicy& policy, policy::Transfer transfer) {
 
 }  // namespace
 
-StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::string& aggregator,
-                                   const std::string& facts) {
-  PolicyFiles files;
-  ASSIGN_OR_RETURN(files.federation_text, ReadFile(federation, kLargestPolicy));
-  ASSIGN_OR_RETURN(files.aggregator_text, ReadFile(aggregator, kLargestPolicy));
-  ASSIGN_OR_RETURN(files.facts_text, ReadFile(facts, kLargestPolicy));
-  ASSIGN_OR_RETURN(files.federation, policy::ParsePolicy(files.federation_text, federation,
-                                                         policy::PolicySource::kFederation));
-  ASSIGN_OR_RETURN(files.aggregator, policy::ParsePolicy(files.aggregator_text, aggregator,
-                                                         policy::PolicySource::kAggregator));
-  ASSIGN_OR_RETURN(files.facts, policy::ParseFacts(files.facts_text, facts));
-  files.facts.digest = PrintHex(DigestOf(files.facts_text));
-  return files;
+audit::PolicyDigests OwnDigests(const OwnPolicies& own) {
+  const policy::Effective effective = policy::Meet(policy::FromPolicy(own.federation, own.facts),
+                                                   policy::FromPolicy(own.aggregator, own.facts));
+  return {.effective = DigestOf(effective.Text()),
+          .federation = DigestOf(own.federation_text),
+          .aggregator = DigestOf(own.aggregator_text),
+          .site = {},
+          .facts = DigestOf(own.facts_text)};
 }
 
-StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view statement,
+StatusOr<SitePolicy> MeetStatement(const OwnPolicies& own, std::string_view statement,
                                    const contracts::RosterEntry& site) {
   ASSIGN_OR_RETURN(const policy::Policy parsed, policy::ParseStatement(statement));
   if (!parsed.site || parsed.site->jurisdiction.text() != site.jurisdiction) {
@@ -65,15 +56,14 @@ StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view st
                  "the policy statement of `" + site.name +
                      "` is for another jurisdiction than the roster's `" + site.jurisdiction + "`");
   }
-  SitePolicy policy{
-      .effective = policy::Meet(files.federation, files.aggregator, parsed, files.facts),
-      .digests = {},
-      .promise = contracts::PromiseOf(files.aggregator)};
+  SitePolicy policy{.effective = policy::Meet(own.federation, own.aggregator, parsed, own.facts),
+                    .digests = {},
+                    .promise = contracts::PromiseOf(own.aggregator)};
   policy.digests = {.effective = DigestOf(policy.effective.Text()),
-                    .federation = DigestOf(files.federation_text),
-                    .aggregator = DigestOf(files.aggregator_text),
+                    .federation = DigestOf(own.federation_text),
+                    .aggregator = DigestOf(own.aggregator_text),
                     .site = DigestOf(statement),
-                    .facts = DigestOf(files.facts_text)};
+                    .facts = DigestOf(own.facts_text)};
   return policy;
 }
 

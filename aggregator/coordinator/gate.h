@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "contracts/in_force/policies.h"
 #include "contracts/plan.h"
 #include "contracts/roster.h"
 #include "policy/engine/meet.h"
@@ -25,20 +26,8 @@ namespace domicile::aggregator {
 
 using audit::Decided;
 
-// The policies of the aggregator's side, as files and as values.
-struct PolicyFiles {
-  std::string federation_text;
-  std::string aggregator_text;
-  std::string facts_text;
-  policy::Policy federation;
-  policy::Policy aggregator;
-  policy::Facts facts;
-};
-
-// Reads and parses the three files. Errors: those of ReadFile and of the parsers, with file and
-// line.
-StatusOr<PolicyFiles> ReadPolicies(const std::string& federation, const std::string& aggregator,
-                                   const std::string& facts);
+// The policies and facts of the aggregator's side.
+using OwnPolicies = contracts::PoliciesInForce;
 
 // What one site allows, computed from its statement.
 struct SitePolicy {
@@ -49,8 +38,11 @@ struct SitePolicy {
 
 // Errors: kInvalidArgument, a statement that cannot be read; kPermissionDenied, one that speaks for
 // another jurisdiction than the roster says.
-StatusOr<SitePolicy> MeetStatement(const PolicyFiles& files, std::string_view statement,
+StatusOr<SitePolicy> MeetStatement(const OwnPolicies& own, std::string_view statement,
                                    const contracts::RosterEntry& site);
+
+// The digests of the aggregator's own side alone, as leaves of no site state them.
+audit::PolicyDigests OwnDigests(const OwnPolicies& own);
 
 // Who gives, who gets, and where the aggregator itself stands.
 struct Border {

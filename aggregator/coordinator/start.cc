@@ -13,44 +13,37 @@ namespace {
 
 Digest DigestOf(std::string_view text) { return crypto::Sha256(AsBytes(text)); }
 
-// The effective policy without any site's: what `phase.opened` states as the aggregator's own.
-audit::PolicyDigests OwnPolicies(const PolicyFiles& files) {
-  const policy::Effective own = policy::Meet(policy::FromPolicy(files.federation, files.facts),
-                                             policy::FromPolicy(files.aggregator, files.facts));
-  return {.effective = DigestOf(own.Text()),
-          .federation = DigestOf(files.federation_text),
-          .aggregator = DigestOf(files.aggregator_text),
-          .site = {},
-          .facts = DigestOf(files.facts_text)};
-}
-
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorOptions options, contracts::Identity identity,
-                         PolicyFiles policies, Store store, const Clock& clock)
+Coordinator::Coordinator(CoordinatorOptions options, contracts::Identity identity, Store store,
+                         const Clock& clock)
     : options_(std::move(options)),
       identity_(std::move(identity)),
-      policies_(std::move(policies)),
       clock_(clock),
-      own_policies_(OwnPolicies(policies_)),
       store_(std::move(store)),
+      keeper_(options_.policies, policy_books_, clock_),
       timers_(clock) {}
 
 Coordinator::~Coordinator() = default;
 
 StatusOr<std::unique_ptr<Coordinator>> Coordinator::Open(CoordinatorOptions options,
                                                          contracts::Identity identity,
-                                                         PolicyFiles policies, const Clock& clock,
-                                                         Random& random) {
+                                                         const Clock& clock, Random& random) {
   ASSIGN_OR_RETURN(Store store, Store::Open(options.state_folder));
   // Not make_unique: the constructor is private.
-  std::unique_ptr<Coordinator> made(new Coordinator(std::move(options), std::move(identity),
-                                                    std::move(policies), std::move(store), clock));
+  std::unique_ptr<Coordinator> made(
+      new Coordinator(std::move(options), std::move(identity), std::move(store), clock));
+  {
+    const MutexLock lock(made->mutex_);
+    ASSIGN_OR_RETURN(audit::Log log,
+                     audit::Log::Open(made->store_.Db(), *made->identity_.log_key, clock, random));
+    made->log_.emplace(std::move(log));
+    RETURN_IF_ERROR(made->LogStart());
+  }
+  ASSIGN_OR_RETURN(OwnPolicies policies, made->keeper_.Look());
   const MutexLock lock(made->mutex_);
-  ASSIGN_OR_RETURN(audit::Log log,
-                   audit::Log::Open(made->store_.Db(), *made->identity_.log_key, clock, random));
-  made->log_.emplace(std::move(log));
-  RETURN_IF_ERROR(made->LogStart());
+  made->own_policies_ = OwnDigests(policies);
+  made->policies_ = std::move(policies);
   RETURN_IF_ERROR(made->RestoreSites());
   RETURN_IF_ERROR(made->RestoreJobs());
   return made;
@@ -64,23 +57,9 @@ Status Coordinator::LogStart() {
                                  .Set("starts", store_.Starts())
                                  .Set("version", options_.version)
                                  .Build()));
-  RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kRosterLoaded)
-                                 .Set("digest", DigestOf(identity_.files.roster_note))
-                                 .Set("version", identity_.roster.version)
-                                 .Build()));
-  for (const auto& [source, digest, version] :
-       {std::tuple("federation", own_policies_.federation, policies_.federation.identity.version),
-        std::tuple("aggregator", own_policies_.aggregator,
-                   policies_.aggregator.identity.version)}) {
-    RETURN_IF_ERROR(AppendLeaf(audit::EventBuilder(audit::EventType::kPolicyLoaded)
-                                   .Set("source", source)
-                                   .Set("digest", digest)
-                                   .Set("version", version)
-                                   .Build()));
-  }
-  return AppendLeaf(audit::EventBuilder(audit::EventType::kFactsLoaded)
-                        .Set("digest", own_policies_.facts)
-                        .Set("version", policies_.facts.version)
+  return AppendLeaf(audit::EventBuilder(audit::EventType::kRosterLoaded)
+                        .Set("digest", DigestOf(identity_.files.roster_note))
+                        .Set("version", identity_.roster.version)
                         .Build());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "audit/log.h"
+#include "contracts/in_force/policy_store.h"
 
 namespace domicile::aggregator {
 
@@ -46,7 +47,8 @@ StatusOr<Store> Store::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(Database opened,
                    Database::Open(JoinPath(folder, "aggregator.db"), Database::Mode::kCreate));
   auto db = std::make_unique<Database>(std::move(opened));
-  const std::array<std::string_view, 2> migrations = {audit::kLogTables, kTables};
+  const std::array<std::string_view, 3> migrations = {audit::kLogTables, kTables,
+                                                      contracts::kPolicyTables};
   RETURN_IF_ERROR(db->Migrate(kApplicationId, migrations));
   Store store(std::move(lock), std::move(db), folder);
   RETURN_IF_ERROR(store.RaiseStarts());

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
+#include "aggregator/coordinator/config.h"
 #include "aggregator/coordinator/coordinator.h"
 #include "aggregator/coordinator/fake_site.h"
 #include "base/file.h"
@@ -29,21 +29,6 @@
 #include "updates/update.h"
 
 namespace domicile::aggregator {
-
-struct SentUpdate {
-  UpdateHead head;
-  Bytes bytes;
-};
-
-// Where nothing is written to a disk if there is such a place: no test outlives its folder, and
-// waiting for disks would be most of its time.
-inline std::filesystem::path FastestFolder() {
-  const std::filesystem::path memory = "/dev/shm";
-  std::error_code none;
-  return std::filesystem::is_directory(memory, none) && access(memory.c_str(), W_OK) == 0
-             ? memory
-             : std::filesystem::temp_directory_path();
-}
 
 // A federation of four sites in a temporary folder; the job runs as soon as all have accepted.
 class Federation {
@@ -79,6 +64,15 @@ class Federation {
                                          .value(),
                                      policy::StatementText(policy), clock_, random_));
     }
+    config_.policy_signers.none = true;
+    REQUIRE(CreateFolders(folder_ + "/policies").ok());
+    for (const auto& [name, file] :
+         {std::pair("federation.policy.toml", &config_.federation_policy),
+          {"aggregator.policy.toml", &config_.aggregator_policy},
+          {"legal-facts.toml", &config_.legal_facts}}) {
+      *file = folder_ + "/policies/" + name;
+      WritePolicy(*file, Read(kExamples + name));
+    }
     Restart();
   }
   ~Federation() {
@@ -89,16 +83,15 @@ class Federation {
   // Opens the coordinator on the same folder, as after a kill, and connects every site.
   void Restart() {
     coordinator.reset();
-    coordinator =
-        Coordinator::Open(
-            {.state_folder = folder_ + "/state", .max_update_bytes = 1U << 20U, .version = "test"},
-            contracts::LoadIdentity(folder_ + "/main", crypto::Role::kAggregator, clock_.Now())
-                .value(),
-            ReadPolicies(kExamples + "federation.policy.toml", kExamples + "aggregator.policy.toml",
-                         kExamples + "legal-facts.toml")
-                .value(),
-            clock_, random_)
-            .value();
+    coordinator = Coordinator::Open({.state_folder = folder_ + "/state",
+                                     .max_update_bytes = 1U << 20U,
+                                     .version = "test",
+                                     .policies = PolicyFilesOf(config_, "IE")},
+                                    contracts::LoadIdentity(folder_ + "/main",
+                                                            crypto::Role::kAggregator, clock_.Now())
+                                        .value(),
+                                    clock_, random_)
+                      .value();
     for (const auto& site : sites) {
       site->port = std::make_shared<FakePort>();
       REQUIRE(std::holds_alternative<Welcome>(coordinator->Connect(
@@ -107,29 +100,42 @@ class Federation {
     }
   }
 
-  void SubmitAndAccept() {
-    const StatusOr<JobView> view = coordinator->Submit("demo", ShortJob(), "job.toml");
+  void SubmitAndAccept(const std::string& job_file = ShortJob()) {
+    const StatusOr<JobView> view = coordinator->Submit("demo", job_file, "job.toml");
     REQUIRE_MESSAGE(view.ok(), Message(view.status()));
     job = view->job;
     plan = contracts::PlanFromText(view->plan).value();
     plan_digest = view->plan_digest;
     for (const auto& site : sites) {
-      OfferReply reply;
-      reply.job = job;
-      reply.plan = plan_digest;
-      reply.answer = Answer::kAccept;
-      reply.min_contributors = 3;
-      reply.effective_policy = PolicyOf(*site);
-      coordinator->ReplyToOffer(site->id, reply);
+      Accept(*site);
     }
+  }
+  // The site accepts the job under the policies that lie in the files.
+  void Accept(const FakeSite& site) {
+    OfferReply reply;
+    reply.job = job;
+    reply.plan = plan_digest;
+    reply.answer = Answer::kAccept;
+    reply.min_contributors = 3;
+    reply.effective_policy = PolicyOf(site);
+    coordinator->ReplyToOffer(site.id, reply);
+  }
+
+  // A new connection of a site: also what makes the timers look at the clock again.
+  void Rejoin(FakeSite& site) {
+    ++site.instance;
+    site.port = std::make_shared<FakePort>();
+    REQUIRE(std::holds_alternative<Welcome>(
+        coordinator->Connect(site.identity.certificate, site.Hello(site.instance), site.port)));
+    coordinator->Joined(site.id, {});
   }
 
   Digest PolicyOf(const FakeSite& site) const {
-    const PolicyFiles files =
-        ReadPolicies(kExamples + "federation.policy.toml", kExamples + "aggregator.policy.toml",
-                     kExamples + "legal-facts.toml")
-            .value();
-    return MeetStatement(files, site.statement, site.identity.entry).value().digests.effective;
+    OwnPolicies own;
+    for (const contracts::PolicyFile& file : PolicyFilesOf(config_, "IE").files) {
+      REQUIRE(contracts::TakePolicyText(Read(file.file), file.file, file.kind, "IE", own).ok());
+    }
+    return MeetStatement(own, site.statement, site.identity.entry).value().digests.effective;
   }
 
   // An update for the phase that is open, whose delta is `values` repeated.
@@ -229,6 +235,10 @@ class Federation {
     return Read(folder_ + "/state/models/" +
                 PrintHex(coordinator->Show("alice", job)->model.digest) + ".safetensors");
   }
+  const Config& Configuration() const { return config_; }
+  static void WritePolicy(const std::string& file, const std::string& text) {
+    REQUIRE(WriteFileDurably(file, AsBytes(text)).ok());
+  }
   const std::string& Folder() const { return folder_; }
   void Advance(std::chrono::nanoseconds by) { clock_.Advance(by); }
 
@@ -258,7 +268,24 @@ class Federation {
   MovedClock clock_{ParseTime("2026-12-01T09:00:00Z").value()};
   SystemRandom random_;
   std::string folder_;
+  Config config_;  // of its policies, which are in the folder
 };
+
+// What the log says, of one type, in order.
+inline std::vector<audit::Event> LeavesOf(const Federation& federation, audit::EventType type) {
+  Database db =
+      Database::Open(federation.Folder() + "/state/aggregator.db", Database::Mode::kReadOnly)
+          .value();
+  Statement rows = db.Prepare("SELECT bytes FROM log_leaf ORDER BY seq").value();
+  std::vector<audit::Event> found;
+  while (rows.Step().value()) {
+    audit::Leaf leaf = audit::ParseLeaf(AsText(rows.Blob(0))).value();
+    if (leaf.event.type() == type) {
+      found.push_back(std::move(leaf.event));
+    }
+  }
+  return found;
+}
 
 // Numbers whose float sums depend on the order, on the grid of 2^-32.
 inline const std::array<std::vector<float>, 4> kDeltas = {

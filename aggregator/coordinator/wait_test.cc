@@ -27,15 +27,6 @@ std::int64_t StoredWait(const Federation& federation) {
   return find.Int(0);
 }
 
-// A new connection of a site: also what makes the timers look at the clock again.
-void Rejoin(Federation& federation, FakeSite& site) {
-  ++site.instance;
-  site.port = std::make_shared<FakePort>();
-  REQUIRE(std::holds_alternative<Welcome>(federation.coordinator->Connect(
-      site.identity.certificate, site.Hello(site.instance), site.port)));
-  federation.coordinator->Joined(site.id, {});
-}
-
 void RestartAll(Federation& federation) {
   for (const auto& site : federation.sites) {
     ++site->instance;
@@ -59,28 +50,19 @@ std::uint32_t DeadlineOf(const FakeSite& site) {
 }
 
 std::vector<audit::ControlSummary> Summaries(const Federation& federation, const SiteId& site) {
-  Database db = OpenState(federation);
-  Statement rows = db.Prepare("SELECT bytes FROM log_leaf ORDER BY seq").value();
   std::vector<audit::ControlSummary> found;
-  while (rows.Step().value()) {
-    const audit::Leaf leaf = audit::ParseLeaf(AsText(rows.Blob(0))).value();
-    if (leaf.event.type() == audit::EventType::kControlSummary &&
-        leaf.event.Text("peer") == "site/" + site.text()) {
-      found.push_back(audit::ReadControlSummary(leaf.event).value());
+  for (const audit::Event& leaf : LeavesOf(federation, audit::EventType::kControlSummary)) {
+    if (leaf.Text("peer") == "site/" + site.text()) {
+      found.push_back(audit::ReadControlSummary(leaf).value());
     }
   }
   return found;
 }
 
 std::vector<std::string> ReasonsOfAbandoned(const Federation& federation) {
-  Database db = OpenState(federation);
-  Statement rows = db.Prepare("SELECT bytes FROM log_leaf ORDER BY seq").value();
   std::vector<std::string> reasons;
-  while (rows.Step().value()) {
-    const audit::Leaf leaf = audit::ParseLeaf(AsText(rows.Blob(0))).value();
-    if (leaf.event.type() == audit::EventType::kPhaseAbandoned) {
-      reasons.emplace_back(leaf.event.Text("reason"));
-    }
+  for (const audit::Event& leaf : LeavesOf(federation, audit::EventType::kPhaseAbandoned)) {
+    reasons.emplace_back(leaf.Text("reason"));
   }
   return reasons;
 }
@@ -94,7 +76,7 @@ TEST_CASE("Coordinator: a restart arms what is left of the deadline") {
   CHECK(DeadlineOf(site) == kDeadline);
 
   federation.Advance(std::chrono::seconds(100));
-  Rejoin(federation, site);
+  federation.Rejoin(site);
   CHECK(DeadlineOf(site) == kDeadline - 100);  // to a site that comes back, too
   WaitUntil([&] { return StoredWait(federation) == 100; });
   federation.Advance(std::chrono::seconds(7));  // not written down when the power fails
@@ -133,7 +115,7 @@ TEST_CASE("Coordinator: control messages are in the log in sums, at the end and 
     port->Hear();
   }
   federation.Advance(std::chrono::hours(1));
-  Rejoin(federation, *federation.sites[0]);
+  federation.Rejoin(*federation.sites[0]);
   WaitUntil([&] { return Summaries(federation, site.id).size() == 1; });
   port->Hear();
   federation.Advance(std::chrono::seconds(90));

@@ -15,9 +15,9 @@ using policy::Reason;
 constexpr std::int64_t kLargestU32 = std::numeric_limits<std::uint32_t>::max();
 // In the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "submitted",       "site_connected", "site_disconnected",  "offer_answered",
-    "start_due",       "phase_declined", "update_received",    "deadline_passed",
-    "phase_committed", "phase_failed",   "aggregator_started", "cancelled"};
+    "submitted",          "site_connected",  "site_disconnected", "offer_answered",  "start_due",
+    "phase_declined",     "update_received", "deadline_passed",   "phase_committed", "phase_failed",
+    "aggregator_started", "cancelled",       "answers_withdrawn"};
 
 std::string_view AnswerName(Answer answer) {
   switch (answer) {
@@ -108,6 +108,13 @@ struct Fields {
     return {{"starts", event.starts}, {"waited_seconds", event.waited.count()}};
   }
   JsonObject operator()(const Cancelled& /*event*/) const { return {}; }
+  JsonObject operator()(const AnswersWithdrawn& event) const {
+    JsonArray sites;
+    for (const SiteId& site : event.sites) {
+      sites.emplace_back(site.text());
+    }
+    return {{"reason", policy::Code(event.reason)}, {"sites", std::move(sites)}};
+  }
 };
 
 // ---- parsing ----
@@ -225,6 +232,17 @@ void Read(JsonReader& reader, AggregatorStarted& event) {
   event.waited = std::chrono::seconds(reader.Int("waited_seconds", 0, kLargestU32));
 }
 void Read(JsonReader& /*reader*/, Cancelled& /*event*/) {}
+void Read(JsonReader& reader, AnswersWithdrawn& event) {
+  event.reason = ReadReason(reader);
+  for (const Json& site : reader.Array("sites")) {
+    const std::string* name = site.TryString();
+    StatusOr<SiteId> id = SiteId::Parse(name == nullptr ? std::string_view() : *name);
+    reader.Merge(id.status());
+    if (id.ok()) {
+      event.sites.push_back(*std::move(id));
+    }
+  }
+}
 
 // Reads the alternative whose name it is, trying I, I + 1, ...
 template <std::size_t I = 0>

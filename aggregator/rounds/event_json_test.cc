@@ -40,6 +40,7 @@ std::vector<Event> AllKinds() {
       AggregatorStarted{5},
       AggregatorStarted{.starts = 6, .waited = std::chrono::seconds(599)},
       Cancelled{},
+      AnswersWithdrawn{{Site("bonn"), Site("lyon")}, Reason::kPolicyDigestMismatch},
   };
 }
 

@@ -30,6 +30,7 @@ class Machine {
   void On(const PhaseFailed& event);
   void On(const AggregatorStarted& event);
   void On(const Cancelled& event);
+  void On(const AnswersWithdrawn& event);
 
  private:
   // The current phase if it is at that step and the event names it; null otherwise.
@@ -128,6 +129,34 @@ void Machine::On(const OfferAnswered& event) {
       participation->reason = event.reason;
       CloseIfAnswered();
     }
+  }
+  TryStart();
+  TryOpenGathering();
+}
+
+void Machine::On(const AnswersWithdrawn& event) {
+  bool is_in_sum = false;
+  bool is_answer_to_phase = false;
+  for (const SiteId& site : event.sites) {
+    const auto found = state_.sites.find(site);
+    if (found == state_.sites.end() || found->second.answer == Answer::kNone) {
+      continue;
+    }
+    found->second.answer = Answer::kHold;
+    found->second.reason = event.reason;
+    if (Participation* const participation = OpenParticipation(site)) {
+      is_in_sum = is_in_sum || participation->received;
+      if (!participation->received && !participation->declined) {
+        participation->declined = true;
+        participation->reason = event.reason;
+        is_answer_to_phase = true;
+      }
+    }
+  }
+  if (is_in_sum) {
+    FailAttempt(Reason::kSuperseded);
+  } else if (is_answer_to_phase) {
+    CloseIfAnswered();
   }
   TryStart();
   TryOpenGathering();

@@ -45,6 +45,13 @@ struct OfferAnswered {
   Digest policy = {};  // effective policy, computed by both ends
   friend bool operator==(const OfferAnswered&, const OfferAnswered&) = default;
 };
+// What these sites answered was about policies that are no longer in force: until they answer again
+// they hold. Of one change all sites are told at once, so that it costs one attempt at most.
+struct AnswersWithdrawn {
+  std::vector<SiteId> sites = {};  // those that have not answered are left alone
+  policy::Reason reason = policy::Reason::kNone;
+  friend bool operator==(const AnswersWithdrawn&, const AnswersWithdrawn&) = default;
+};
 // rules.start_after has passed since ArmStart.
 struct StartDue {
   friend bool operator==(const StartDue&, const StartDue&) = default;
@@ -104,7 +111,7 @@ struct Cancelled {
 
 using Event = std::variant<Submitted, SiteConnected, SiteDisconnected, OfferAnswered, StartDue,
                            PhaseDeclined, UpdateReceived, DeadlinePassed, PhaseCommitted,
-                           PhaseFailed, AggregatorStarted, Cancelled>;
+                           PhaseFailed, AggregatorStarted, Cancelled, AnswersWithdrawn>;
 
 // ---- actions: what to do about it, in order ----
 

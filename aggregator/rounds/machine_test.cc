@@ -476,6 +476,39 @@ TEST_CASE("Withdrawal: a tighter answer begins the attempt again, the same answe
   }
 }
 
+TEST_CASE("Policies that change: one attempt at most, and a site comes back by accepting again") {
+  Driver job(TrainRules(1, 2));
+  job.Join({"a", "b", "c"});
+  job.Receive("a", 1);
+  job.Receive("b", 2);
+
+  job.Do(AnswersWithdrawn{{Site("a"), Site("b"), Site("c"), Site("d")},
+                          Reason::kPolicyDigestMismatch});
+
+  REQUIRE(job.Find<AbandonPhase>() != nullptr);
+  CHECK(job.Find<AbandonPhase>()->reason == Reason::kSuperseded);
+  CHECK(job.state.failed_attempts == 1);
+  CHECK(job.state.current->step == CurrentPhase::Step::kGathering);
+  CHECK_FALSE(job.state.sites.contains(Site("d")));
+  job.Accept("c", 0, {}, 2);
+  job.Accept("a", 0, {}, 2);
+  REQUIRE(job.Find<OpenPhase>() != nullptr);
+  CHECK(Names(job.Find<OpenPhase>()->participants) == List{"a", "c"});  // b is excluded now
+}
+
+TEST_CASE("Policies that change: what is not in the sum is only not waited for") {
+  Driver job(TrainRules(1, 2));
+  job.Join({"a", "b", "c"});
+  job.Receive("a", 1);
+  job.Receive("b", 2);
+  job.Do(AnswersWithdrawn{{Site("c")}, Reason::kPolicyDigestMismatch});
+  REQUIRE(job.Find<CommitPhase>() != nullptr);
+  CHECK(job.Find<CommitPhase>()->contributors.size() == 2);
+
+  job.Do(AnswersWithdrawn{{Site("a")}, Reason::kPolicyDigestMismatch});
+  CHECK(job.actions.empty());  // closing: what was decided is committed
+}
+
 TEST_CASE("Cancel: ends a job in any stage, and an open phase with it") {
   Driver waiting(TrainRules(1, 2));
   waiting.Do(Cancelled{});

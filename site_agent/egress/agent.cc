@@ -42,16 +42,19 @@ Agent::Agent(AgentConfig config, contracts::Identity identity, std::string versi
 Agent::~Agent() = default;
 
 StatusOr<std::unique_ptr<Agent>> Agent::Open(AgentConfig config, contracts::Identity identity,
-                                             std::string version, const Clock& clock,
-                                             Random& random) {
+                                             std::string version, ReadPolicyFile read,
+                                             const Clock& clock, Random& random) {
   // Not make_unique: the constructor is private.
   std::unique_ptr<Agent> agent(
       new Agent(std::move(config), std::move(identity), std::move(version), clock));
   RETURN_IF_ERROR(CreateFolders(agent->config_.grants));
   ASSIGN_OR_RETURN(agent->books_,
                    Books::Open(agent->config_.state, *agent->identity_.log_key, clock, random));
-  agent->keeper_.emplace(agent->config_, agent->identity_.Name().jurisdiction, *agent->books_,
-                         clock);
+  agent->policy_books_.emplace(*agent->books_);
+  contracts::PolicyKeeperOptions files =
+      PolicyFilesOf(agent->config_, agent->identity_.Name().jurisdiction);
+  files.read = std::move(read);
+  agent->keeper_.emplace(std::move(files), *agent->policy_books_, clock);
   ASSIGN_OR_RETURN(SiteId id, SiteId::Parse(agent->identity_.Name().name));
   agent->site_ = std::make_unique<Site>(Site{.config = agent->config_,
                                              .identity = agent->identity_,
@@ -147,6 +150,16 @@ Status Agent::LookAtPolicies() {
   return Error(StatusCode::kUnavailable, "the policies in force have changed");
 }
 
+// What is told meanwhile, the next connection finds for itself.
+void Agent::WaitToComeBack(std::chrono::milliseconds time, const std::stop_token& stop) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (const std::optional<AgentEvent> event = events_.Next(until, stop)) {
+    if (std::holds_alternative<ReloadAsked>(*event)) {
+      return;
+    }
+  }
+}
+
 Status Agent::Run(const std::stop_token& stop, const std::function<void()>& ready) {
   RETURN_IF_ERROR(LogStart());
   ASSIGN_OR_RETURN(policies_, keeper_->Look());
@@ -172,8 +185,9 @@ Status Agent::Run(const std::stop_token& stop, const std::function<void()>& read
     wait = was_ready_ ? kFirstRetry : std::min(wait * 2, kLongestRetry);
     LogWarning("not connected to `" + config_.aggregator + "`, trying again: " +
                std::string(ended.ok() ? "the aggregator ended the connection" : Message(ended)));
-    WaitFor(std::max<std::chrono::milliseconds>(wait, std::min(come_back_after_, kLongestComeBack)),
-            stop);
+    WaitToComeBack(
+        std::max<std::chrono::milliseconds>(wait, std::min(come_back_after_, kLongestComeBack)),
+        stop);
   }
   runner_ = nullptr;  // cancels what is under way; it is in the outbox, or never left
   return books_

@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "base/random.h"
 #include "contracts/identity.h"
+#include "contracts/in_force/policy_keeper.h"
 #include "site_agent/egress/agent_events.h"
 #include "site_agent/egress/books.h"
 #include "site_agent/egress/config.h"
@@ -27,19 +28,22 @@
 #include "site_agent/egress/gate.h"
 #include "site_agent/egress/grants.h"
 #include "site_agent/egress/phase_runner.h"
-#include "site_agent/egress/policy_keeper.h"
+#include "site_agent/egress/policy_books.h"
 #include "site_agent/egress/trainer_link.h"
 #include "wire/client.h"
 
 namespace domicile::site_agent {
 
+// How a policy file is read while the agent runs, from behind its walls.
+using ReadPolicyFile = std::function<StatusOr<std::string>(const std::string& file)>;
+
 class Agent {
  public:
-  // Opens the books, checks the log, looks at the policies, waits for nothing. Clock and randomness
-  // outlive the agent. Errors: those of Books::Open, PolicyKeeper::Look, FolderWatch::Start.
+  // Opens the books, checks the log, waits for nothing. Clock, randomness and what `read` needs
+  // outlive the agent. Errors: those of Books::Open, FolderWatch::Start.
   static StatusOr<std::unique_ptr<Agent>> Open(AgentConfig config, contracts::Identity identity,
-                                               std::string version, const Clock& clock,
-                                               Random& random);
+                                               std::string version, ReadPolicyFile read,
+                                               const Clock& clock, Random& random);
   ~Agent();
 
   // Looks at the policy files again, soon. Thread-safe.
@@ -55,6 +59,8 @@ class Agent {
   Agent(AgentConfig config, contracts::Identity identity, std::string version, const Clock& clock);
   Status LogStart();
   Status WaitForTrainer(const std::stop_token& stop);
+  // Until the time has passed, a stop is requested, or somebody asks to look at the policies.
+  void WaitToComeBack(std::chrono::milliseconds time, const std::stop_token& stop);
   // Looks at the policy files if somebody asked, or if one that waits is due. kUnavailable if what
   // is in force has changed: the next connection states it.
   Status LookAtPolicies();
@@ -107,7 +113,8 @@ class Agent {
   std::unique_ptr<FolderWatch> grants_watch_;
 
   // Run's thread only.
-  std::optional<PolicyKeeper> keeper_;
+  std::optional<SitePolicyBooks> policy_books_;
+  std::optional<contracts::PolicyKeeper> keeper_;
   OwnPolicies policies_;              // in force
   std::set<JobId> held_;              // offers that wait for an approval
   std::uint64_t witnessed_size_ = 0;  // of this log, by the aggregator

@@ -5,7 +5,6 @@
 
 #include "contracts/plan_facts.h"
 #include "crypto/sha256.h"
-#include "policy/language/facts.h"
 #include "policy/language/parse.h"
 #include "policy/language/statement.h"
 
@@ -62,42 +61,12 @@ Decided Ask(const ForcedPolicies& policies, policy::Transfer transfer,
 
 }  // namespace
 
-StatusOr<OwnText> TakeOwnText(const std::string& text, const std::string& file,
-                              policy::PolicySource source, std::string_view jurisdiction,
-                              OwnPolicies& own) {
-  switch (source) {
-    case policy::PolicySource::kSite: {
-      ASSIGN_OR_RETURN(own.site, policy::ParsePolicy(text, file, source));
-      if (!own.site.site || own.site.site->jurisdiction.text() != jurisdiction) {
-        return Error(StatusCode::kInvalidArgument,
-                     "`" + file + "`: site.jurisdiction is not `" + std::string(jurisdiction) +
-                         "`, where this agent's certificate places it");
-      }
-      own.site_text = text;
-      own.statement = policy::StatementText(own.site);
-      return OwnText{.identity = own.site.identity, .public_digest = DigestOf(own.statement)};
-    }
-    case policy::PolicySource::kFederation: {
-      ASSIGN_OR_RETURN(own.federation, policy::ParsePolicy(text, file, source));
-      own.federation_text = text;
-      return OwnText{.identity = own.federation.identity, .public_digest = DigestOf(text)};
-    }
-    default: {
-      ASSIGN_OR_RETURN(own.facts, policy::ParseFacts(text, file));
-      own.facts.digest = PrintHex(DigestOf(text));
-      own.facts_text = text;
-      policy::PolicyIdentity identity;
-      identity.version = own.facts.version;
-      return OwnText{.identity = identity, .public_digest = DigestOf(text)};
-    }
-  }
-}
-
 StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view federation_text,
                                        std::string_view aggregator_text,
                                        std::string_view facts_text) {
   const auto differs = [](std::string_view what) {
-    return Error(StatusCode::kFailedPrecondition,
+    // A version that waits may be in force at one end before it is at the other.
+    return Error(StatusCode::kUnavailable,
                  "the aggregator's " + std::string(what) +
                      " is not this site's own copy: bring both to the same version");
   };

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "contracts/in_force/policies.h"
 #include "contracts/plan.h"
 #include "contracts/roster.h"
 #include "policy/engine/meet.h"
@@ -24,28 +25,7 @@ namespace domicile::site_agent {
 using audit::Decided;
 
 // The policies this site holds by itself.
-struct OwnPolicies {
-  std::string site_text;  // stays here
-  policy::Policy site;
-  std::string statement;  // of `site`: what may leave of it
-  std::string federation_text;
-  policy::Policy federation;
-  std::string facts_text;
-  policy::Facts facts;
-};
-
-// What is known of one of the three texts.
-struct OwnText {
-  policy::PolicyIdentity identity;  // of legal facts: the version alone
-  Digest public_digest;             // for leaves: of what others may see of it
-};
-
-// Parses one of the three texts (kNone: legal facts) into `own`, which is not to be used if it
-// fails. Errors: those of the parsers, with file and line; kInvalidArgument, a site policy for
-// another place than the certificate's.
-StatusOr<OwnText> TakeOwnText(const std::string& text, const std::string& file,
-                              policy::PolicySource source, std::string_view jurisdiction,
-                              OwnPolicies& own);
+using OwnPolicies = contracts::PoliciesInForce;
 
 // The policies in force on a connection.
 struct ForcedPolicies {
@@ -56,9 +36,9 @@ struct ForcedPolicies {
 };
 
 // Meets the site's own policies with the aggregator's, as it sent it. What it sent of federation
-// policy and legal facts must be this site's own copies to the byte. Errors: kFailedPrecondition
-// naming the file that differs; kInvalidArgument, an aggregator policy that cannot be read, or
-// policies that leave nothing to allow.
+// policy and legal facts must be this site's own copies to the byte. Errors: kUnavailable naming
+// the file that differs (for now: a version may still wait at one end); kInvalidArgument, an
+// aggregator policy that cannot be read, or policies that leave nothing to allow.
 StatusOr<ForcedPolicies> MeetOnConnect(const OwnPolicies& own, std::string_view federation_text,
                                        std::string_view aggregator_text,
                                        std::string_view facts_text);

@@ -202,10 +202,10 @@ TEST_CASE("MeetOnConnect: another copy of what both must hold is refused by its 
   const std::string facts = HeartText("legal-facts.toml");
 
   const Status other_policy = MeetOnConnect(own, federation + "\n", aggregator, facts).status();
-  CHECK(other_policy.code() == StatusCode::kFailedPrecondition);
+  CHECK(other_policy.code() == StatusCode::kUnavailable);
   CHECK(std::string(Message(other_policy)).find("federation policy") != std::string::npos);
   const Status other_facts = MeetOnConnect(own, federation, aggregator, "").status();
-  CHECK(other_facts.code() == StatusCode::kFailedPrecondition);
+  CHECK(other_facts.code() == StatusCode::kUnavailable);
   CHECK(std::string(Message(other_facts)).find("legal facts") != std::string::npos);
   CHECK(MeetOnConnect(own, federation, "[policy", facts).status().code() ==
         StatusCode::kInvalidArgument);

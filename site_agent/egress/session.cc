@@ -19,6 +19,8 @@ using policy::Reason;
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::chrono::seconds kConnectTimeout{20};
 constexpr std::chrono::hours kControlPeriod{1};
+// Until the same policies are in force at both ends.
+constexpr std::chrono::seconds kOtherCopyPause{30};
 
 // No log could hold a larger number of starts.
 constexpr std::uint64_t kMostStarts = std::uint64_t{1} << 50U;
@@ -235,9 +237,12 @@ Status Agent::TakeWelcome(const v1::Welcome& welcome, Connection& connection) {
   terms.starts = welcome.starts();
   RETURN_IF_ERROR(TakeRoster(welcome, terms));
   RETURN_IF_ERROR(CheckHistories(welcome, terms));
-  ASSIGN_OR_RETURN(terms.policies,
-                   MeetOnConnect(policies_, welcome.federation_policy(),
-                                 welcome.aggregator_policy(), welcome.legal_facts()));
+  StatusOr<ForcedPolicies> met = MeetOnConnect(policies_, welcome.federation_policy(),
+                                               welcome.aggregator_policy(), welcome.legal_facts());
+  if (met.status().code() == StatusCode::kUnavailable) {
+    come_back_after_ = kOtherCopyPause;
+  }
+  ASSIGN_OR_RETURN(terms.policies, std::move(met));
   terms.clock_skew = contracts::SkewOf(welcome.sent_unix_ms(), clock_.Now());
   RETURN_IF_ERROR(CheckEnrolment(terms));
   RETURN_IF_ERROR(

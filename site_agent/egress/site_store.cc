@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "audit/log.h"
-#include "site_agent/egress/policy_store.h"
+#include "contracts/in_force/policy_store.h"
 
 namespace domicile::site_agent {
 
@@ -120,7 +120,8 @@ StatusOr<SiteStore> SiteStore::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(Database opened,
                    Database::Open(JoinPath(folder, "agent.db"), Database::Mode::kCreate));
   auto db = std::make_unique<Database>(std::move(opened));
-  const std::array<std::string_view, 3> migrations = {audit::kLogTables, kTables, kPolicyTables};
+  const std::array<std::string_view, 3> migrations = {audit::kLogTables, kTables,
+                                                      contracts::kPolicyTables};
   RETURN_IF_ERROR(db->Migrate(kApplicationId, migrations));
   SiteStore store(std::move(lock), std::move(db), folder);
   RETURN_IF_ERROR(store.RaiseInstance());

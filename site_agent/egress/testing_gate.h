@@ -20,7 +20,7 @@ inline StatusOr<OwnPolicies> ReadHeart(const std::string& site, const std::strin
   OwnPolicies own;
   for (const auto& [source, file] : files) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1U << 20U));
-    RETURN_IF_ERROR(TakeOwnText(text, file, source, place, own).status());
+    RETURN_IF_ERROR(contracts::TakePolicyText(text, file, source, place, own).status());
   }
   return own;
 }

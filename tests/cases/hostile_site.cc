@@ -111,12 +111,17 @@ StatusOr<std::unique_ptr<HostileSite>> HostileSite::Connect(const CaseFederation
   ASSIGN_OR_RETURN(const policy::Policy policy,
                    policy::ParsePolicy(text, file, policy::PolicySource::kSite));
   std::string statement = policy::StatementText(policy);
-  ASSIGN_OR_RETURN(const aggregator::PolicyFiles files,
-                   aggregator::ReadPolicies(federation.Path("aggregator/federation.policy.toml"),
-                                            federation.Path("aggregator/aggregator.policy.toml"),
-                                            federation.Path("aggregator/legal-facts.toml")));
+  aggregator::OwnPolicies theirs;
+  for (const auto& [source, name] :
+       {std::pair(policy::PolicySource::kNone, "legal-facts.toml"),
+        {policy::PolicySource::kFederation, "federation.policy.toml"},
+        {policy::PolicySource::kAggregator, "aggregator.policy.toml"}}) {
+    const std::string path = federation.Path("aggregator/" + std::string(name));
+    ASSIGN_OR_RETURN(const std::string one, ReadFile(path, kLargestPolicy));
+    RETURN_IF_ERROR(contracts::TakePolicyText(one, path, source, {}, theirs).status());
+  }
   ASSIGN_OR_RETURN(const aggregator::SitePolicy met,
-                   aggregator::MeetStatement(files, statement, identity.entry));
+                   aggregator::MeetStatement(theirs, statement, identity.entry));
   ASSIGN_OR_RETURN(Database db, Database::Open(":memory:", Database::Mode::kCreate));
   const std::array<std::string_view, 1> tables = {audit::kLogTables};
   RETURN_IF_ERROR(db.Migrate(1, tables));

@@ -1,4 +1,5 @@
-// The lives of policy files in the agent's database (contracts/policy_life.h).
+// The lives of policy files in the database of the program that works under them
+// (contracts/policy_life.h).
 #pragma once
 
 #include <string_view>
@@ -7,7 +8,7 @@
 #include "base/status.h"
 #include "contracts/policy_life.h"
 
-namespace domicile::site_agent {
+namespace domicile::contracts {
 
 inline constexpr std::string_view kPolicyTables = R"sql(
   CREATE TABLE policy_version (
@@ -16,9 +17,9 @@ inline constexpr std::string_view kPolicyTables = R"sql(
     STRICT, WITHOUT ROWID;
 )sql";
 
-// `source`: "site", "federation", "facts". Nothing known: an empty life.
-StatusOr<contracts::PolicyLife> FindPolicyLife(Database& db, std::string_view source);
+// `source`: "site", "federation", "aggregator", "facts". Nothing known: an empty life.
+StatusOr<PolicyLife> FindPolicyLife(Database& db, std::string_view source);
 // Inside a transaction.
-Status PutPolicyLife(Database& db, std::string_view source, const contracts::PolicyLife& life);
+Status PutPolicyLife(Database& db, std::string_view source, const PolicyLife& life);
 
-}  // namespace domicile::site_agent
+}  // namespace domicile::contracts

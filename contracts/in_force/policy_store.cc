@@ -1,11 +1,11 @@
-#include "site_agent/egress/policy_store.h"
+#include "contracts/in_force/policy_store.h"
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
 
-namespace domicile::site_agent {
+namespace domicile::contracts {
 
 namespace {
 
@@ -13,8 +13,8 @@ std::int64_t Seconds(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
-Status Insert(Database& db, std::string_view source, bool waits,
-              const contracts::PolicyVersion& version, WallTime since) {
+Status Insert(Database& db, std::string_view source, bool waits, const PolicyVersion& version,
+              WallTime since) {
   ASSIGN_OR_RETURN(Statement add,
                    db.Prepare("INSERT INTO policy_version VALUES (?, ?, ?, ?, ?, ?)"));
   return add.Bind(1, source)
@@ -28,18 +28,18 @@ Status Insert(Database& db, std::string_view source, bool waits,
 
 }  // namespace
 
-StatusOr<contracts::PolicyLife> FindPolicyLife(Database& db, std::string_view source) {
+StatusOr<PolicyLife> FindPolicyLife(Database& db, std::string_view source) {
   ASSIGN_OR_RETURN(Statement find,
                    db.Prepare("SELECT waits, version, digest, text, since FROM policy_version "
                               "WHERE source = ?"));
   find.Bind(1, source);
-  contracts::PolicyLife life;
+  PolicyLife life;
   while (true) {
     ASSIGN_OR_RETURN(const bool found, find.Step());
     if (!found) {
       return life;
     }
-    contracts::PolicyVersion version;
+    PolicyVersion version;
     version.version = static_cast<std::uint64_t>(find.Int(1));
     ASSIGN_OR_RETURN(version.digest, DigestFromBytes(find.Blob(2)));
     version.text = std::string(AsText(find.Blob(3)));
@@ -52,7 +52,7 @@ StatusOr<contracts::PolicyLife> FindPolicyLife(Database& db, std::string_view so
   }
 }
 
-Status PutPolicyLife(Database& db, std::string_view source, const contracts::PolicyLife& life) {
+Status PutPolicyLife(Database& db, std::string_view source, const PolicyLife& life) {
   ASSIGN_OR_RETURN(Statement remove, db.Prepare("DELETE FROM policy_version WHERE source = ?"));
   RETURN_IF_ERROR(remove.Bind(1, source).Run());
   if (life.in_force) {
@@ -61,4 +61,4 @@ Status PutPolicyLife(Database& db, std::string_view source, const contracts::Pol
   return life.waiting ? Insert(db, source, true, *life.waiting, life.waiting_since) : OkStatus();
 }
 
-}  // namespace domicile::site_agent
+}  // namespace domicile::contracts
