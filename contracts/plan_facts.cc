@@ -9,7 +9,7 @@ namespace {
 
 // What a train update tells of the model it started from: examples, loss examples, loss sum.
 constexpr std::uint64_t kTrainMetrics = 3;
-// An evaluation also tells how many rows were right.
+// An evaluation of classes also tells how many rows were right.
 constexpr std::uint64_t kEvaluationMetrics = 4;
 
 policy::PartyRole RoleOf(crypto::Role role) {
@@ -73,7 +73,9 @@ policy::PlanFacts FactsOf(const Plan& plan) {
   facts.statistics_numbers = plan.normalisation.enabled ? 3 * facts.inputs : 0;
   if (plan.evaluation.enabled) {
     facts.evaluation_numbers =
-        kEvaluationMetrics + plan.schema.label.NumClasses() * plan.evaluation.bins;
+        plan.schema.label.number
+            ? kTrainMetrics
+            : kEvaluationMetrics + plan.schema.label.NumClasses() * plan.evaluation.bins;
   }
   facts.weights = WeightsOf(plan);
   facts.dp_mode = policy::DpMode::kNone;

@@ -29,7 +29,7 @@ policy::View ViewOf(const Plan& plan);
 std::vector<policy::UpdateKind> KindsOf(const Plan& plan, PhaseKind phase);
 std::vector<policy::UpdateKind> AllKindsOf(const Plan& plan);
 
-// How many scalar metrics an update of this phase holds (histogram bins are none).
+// How many scalar metrics an update of this phase holds at most (histogram bins are none).
 std::uint64_t ScalarMetrics(PhaseKind phase);
 
 // What an aggregator promises about what it is given: what its policy asks of everyone, itself

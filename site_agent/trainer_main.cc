@@ -271,8 +271,11 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->needs(local)
       ->check(CLI::Range(1, 1024));
   app.add_option("--vocabulary", arguments.check.vocabularies,
-                 "vocabulary file of a job with texts; repeatable")
-      ->needs(check);
+                 "vocabulary file of a job with texts, of --local and --check-data; repeatable")
+      ->excludes(config);
+  app.add_option("--pretrained", request.pretrained,
+                 "model file (safetensors) that the plan may name; repeatable")
+      ->needs(local);
   app.add_flag("--show-values", arguments.check.show_values, "faults quote the cell")->needs(check);
   app.add_option("-o,--output", arguments.snapshot_file,
                  "where the snapshot goes; default: the file that the description names")
@@ -303,6 +306,7 @@ int Run(Arguments& arguments) {
   }
   LocalRequest& request = arguments.local_request;
   request.plan_file = arguments.plan_file;
+  request.vocabularies = arguments.check.vocabularies;
   if (!arguments.local || request.plan_file.empty() || request.datasets.empty()) {
     return Fail(Error(StatusCode::kInvalidArgument,
                       "give `--config FILE`, `--local --plan FILE --dataset FILE`, "

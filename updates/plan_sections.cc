@@ -55,6 +55,11 @@ StatusOr<std::vector<SectionSpec>> StatisticsSections(const Plan& plan) {
 }
 
 StatusOr<std::vector<SectionSpec>> EvaluateSections(const Plan& plan) {
+  if (plan.schema.label.number) {
+    // Nothing is right or wrong, and there are no scores: examples and loss alone.
+    ASSIGN_OR_RETURN(const SectionSpec errors, Metrics(plan, kTrainMetrics));
+    return std::vector<SectionSpec>{errors};
+  }
   ASSIGN_OR_RETURN(const SectionSpec metrics, Metrics(plan, kEvaluationMetrics));
   ASSIGN_OR_RETURN(const GridPlan grid, HistogramGrid(MaxRows(plan), plan.update.max_sites));
   return std::vector<SectionSpec>{

@@ -50,6 +50,20 @@ TEST_CASE("SectionsOf: each phase has its sections, on grids that match their ma
   }
 }
 
+TEST_CASE("SectionsOf: of a label that is a number an evaluation has examples and loss alone") {
+  contracts::Plan plan = HeartPlan();
+  plan.schema.label.positive_above.reset();
+  plan.schema.label.number = contracts::NumberLabel{};
+  plan.evaluation.bins = 0;
+
+  const auto specs = SectionsOf(plan, PhaseKind::kEvaluate);
+
+  REQUIRE(specs.ok());
+  REQUIRE(specs->size() == 1);
+  CHECK((*specs)[0].info.section == Section::kMetrics);
+  CHECK((*specs)[0].info.count == 3);
+}
+
 TEST_CASE("SectionsOf: a phase that the plan does not have is refused") {
   contracts::Plan plan = HeartPlan();
   CHECK_FALSE(SectionsOf(plan, PhaseKind::kNone).ok());

@@ -4,29 +4,29 @@
 #include <vector>
 
 #include "contracts/normalisation.h"
-#include "models/initial.h"
-#include "models/network.h"
+#include "models/plans/plan_model.h"
 #include "models/safetensors.h"
 
 namespace domicile::aggregator {
 
-StatusOr<Bytes> FirstModel(const contracts::Plan& plan) {
+StatusOr<Bytes> FirstModel(const contracts::Plan& plan,
+                           const models::PretrainedModels& pretrained) {
   std::vector<models::NamedTensor> tensors;
-  if (plan.model.kind == contracts::ModelKind::kMlp) {
-    models::NetworkSpec spec;
-    spec.num_inputs = plan.NumInputs();
-    spec.hidden.assign(plan.model.hidden.begin(), plan.model.hidden.end());
-    spec.activation = static_cast<models::Activation>(plan.model.activation);
-    spec.num_outputs = plan.NumOutputs();
-    RETURN_IF_ERROR(models::CheckSpec(spec));
-    tensors = models::ToTensors(spec, models::InitialParameters(spec, plan.model.seed));
-  } else {
+  if (plan.model.kind == contracts::ModelKind::kRaw) {
     for (const contracts::TensorSpec& spec : plan.Tensors()) {
       models::NamedTensor& tensor = tensors.emplace_back();
       tensor.name = spec.name;
       tensor.shape = spec.shape;
       tensor.values.assign(spec.Size(), 0.0F);
     }
+  } else {
+    // Without the file where nothing of it travels.
+    contracts::Plan own = plan;
+    if (!models::TravelsPretrained(plan)) {
+      own.model.encoder.pretrained.reset();
+    }
+    ASSIGN_OR_RETURN(const std::vector<float> first, models::FirstParameters(own, pretrained));
+    tensors = models::TravellingTensors(plan, first);
   }
   if (plan.normalisation.enabled) {
     for (const auto& [name, value] :

@@ -2,35 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "contracts/plan.h"
-#include "crypto/sha256.h"
-#include "models/text/vocabulary.h"
 #include "site_agent/datasets/dataset.h"
 #include "site_agent/datasets/table.h"
+#include "site_agent/datasets/vocabulary_files.h"
 
 namespace domicile::site_agent {
 namespace {
 
 constexpr std::uint64_t kMaxPlanBytes = 4 << 20;
-constexpr std::uint64_t kMaxVocabularyBytes = 64 << 20;
-
-using Vocabularies = std::map<Digest, models::Vocabulary>;
-
-StatusOr<Vocabularies> ReadVocabularies(const std::vector<std::string>& files) {
-  Vocabularies all;
-  for (const std::string& path : files) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxVocabularyBytes));
-    StatusOr<models::Vocabulary> vocabulary = models::Vocabulary::Parse(text);
-    RETURN_IF_ERROR(Annotate(vocabulary.status(), path));
-    all.emplace(crypto::Sha256(AsBytes(text)), *std::move(vocabulary));
-  }
-  return all;
-}
 
 StatusOr<contracts::Plan> ReadPlan(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxPlanBytes));
@@ -50,13 +34,10 @@ void AppendLines(std::string& text, std::string_view title, const std::vector<st
 class Checker {
  public:
   Checker(const CheckRequest& request, contracts::DatasetDescription description,
-          Vocabularies vocabularies)
+          VocabularyFiles vocabularies)
       : description_(std::move(description)), vocabularies_(std::move(vocabularies)) {
     options_.show_values = request.show_values;
-    options_.vocabularies = [this](const Digest& digest) {
-      const auto found = vocabularies_.find(digest);
-      return found == vocabularies_.end() ? nullptr : &found->second;
-    };
+    options_.vocabularies = [this](const Digest& digest) { return vocabularies_.Find(digest); };
     report_.fits = true;
     report_.json.Set("v", 1);
     report_.json.Set("description", request.description);
@@ -179,7 +160,7 @@ class Checker {
   }
 
   contracts::DatasetDescription description_;
-  Vocabularies vocabularies_;
+  VocabularyFiles vocabularies_;
   ReadOptions options_;
   CheckReport report_;
   std::vector<std::string> faults_;
@@ -204,7 +185,7 @@ StatusOr<CheckReport> CheckData(const CheckRequest& request) {
                        "`, the description says `" + description.alias.text() + "`");
     }
   }
-  ASSIGN_OR_RETURN(Vocabularies vocabularies, ReadVocabularies(request.vocabularies));
+  ASSIGN_OR_RETURN(VocabularyFiles vocabularies, VocabularyFiles::Read(request.vocabularies));
   Checker checker(request, std::move(description), std::move(vocabularies));
   return checker.Check(plan ? &*plan : nullptr);
 }

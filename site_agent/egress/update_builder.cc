@@ -103,6 +103,9 @@ std::variant<Payloads, Reason> Encode(const contracts::Plan& plan,
                   Metrics(specs[1], result.rows, train->loss_sum_micro, std::nullopt));
   }
   const auto& evaluation = std::get<EvaluationNumbers>(result.numbers);
+  if (plan.schema.label.number) {
+    return Metrics(specs[0], result.rows, evaluation.loss_sum_micro, std::nullopt);
+  }
   return Append(Metrics(specs[0], result.rows, evaluation.loss_sum_micro, evaluation.correct),
                 EncodeIntegers(specs[1], evaluation.histogram));
 }

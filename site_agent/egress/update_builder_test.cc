@@ -312,6 +312,20 @@ TEST_CASE("BuildUpdate: what is refused after an evaluation, and why") {
   CheckRefused(cases);
 }
 
+TEST_CASE("BuildUpdate: of a label that is a number nothing is said to be right") {
+  contracts::Plan plan = HeartPlan();
+  plan.schema.label.positive_above.reset();
+  plan.schema.label.number = contracts::NumberLabel{};
+  plan.evaluation.bins = 0;
+  EvaluationNumbers numbers;
+  numbers.loss_sum_micro = 50'000'000;
+
+  const auto built = Build(plan, PhaseKind::kEvaluate, {.rows = 98, .numbers = numbers});
+
+  REQUIRE(std::holds_alternative<BuiltUpdate>(built));
+  CHECK(std::get<BuiltUpdate>(built).numbers == 3);
+}
+
 TEST_CASE("BuildUpdate: the manifest is the agent's; of the trainer there are numbers alone") {
   const contracts::Plan plan = HeartPlan();
   const auto built = Build(plan, PhaseKind::kTrain, {.rows = 196, .numbers = Trained(plan)});

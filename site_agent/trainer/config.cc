@@ -1,6 +1,7 @@
 #include "site_agent/trainer/config.h"
 
 #include <algorithm>
+#include <array>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMaxDescriptionBytes = std::uint64_t{1} << 20U;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 40U;
+constexpr std::int64_t kMaxThreads = 1024;
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 31U;
 
 void ReadSocketMode(TomlTable& table, TrainerConfig& config) {
   const std::string mode = table.TryString("socket_mode").value_or("0600");
@@ -55,31 +58,95 @@ void ReadTrainer(TomlTable& root, std::string_view file, TrainerConfig& config) 
   }
 }
 
-void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) {
-  const std::string strategy = table.TryString("strategy").value_or("one_device");
-  if (strategy != "one_device" && strategy != "mirrored" && strategy != "multi_worker_mirrored") {
-    table.Fail("strategy", "must be \"one_device\", \"mirrored\" or \"multi_worker_mirrored\"");
+std::size_t OneThreadPerCore() {
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+}
+
+struct StrategyWord {
+  std::string_view word;
+  models::StrategyKind kind;
+  bool has_replicas;
+};
+
+constexpr std::array<StrategyWord, 5> kStrategies = {
+    {{"one_device", models::StrategyKind::kOneDevice, false},
+     {"mirrored", models::StrategyKind::kMirrored, true},
+     {"central_storage", models::StrategyKind::kCentralStorage, true},
+     {"parameter_server", models::StrategyKind::kParameterServer, true},
+     {"multi_worker_mirrored", models::StrategyKind::kMultiWorkerMirrored, false}}};
+
+void ReadStrategy(TomlTable& table, std::string_view file, TrainerConfig& config) {
+  const std::string word = table.TryString("strategy").value_or("one_device");
+  const auto* const found =
+      std::find_if(kStrategies.begin(), kStrategies.end(),
+                   [&word](const StrategyWord& strategy) { return strategy.word == word; });
+  if (found == kStrategies.end()) {
+    table.Fail("strategy",
+               "must be \"one_device\", \"mirrored\", \"central_storage\", \"parameter_server\" or "
+               "\"multi_worker_mirrored\"");
+    return;
   }
-  const bool has_workers = strategy == "multi_worker_mirrored";
-  config.strategy.kind = strategy == "mirrored" ? models::StrategyKind::kMirrored
-                         : has_workers          ? models::StrategyKind::kMultiWorkerMirrored
-                                                : models::StrategyKind::kOneDevice;
+  config.strategy.kind = found->kind;
+  const bool has_workers = found->kind == models::StrategyKind::kMultiWorkerMirrored;
   const auto cluster = table.TryString("cluster");
   if (cluster.has_value() != has_workers) {
     table.Fail("cluster", "goes with strategy \"multi_worker_mirrored\", and only with it");
   } else if (cluster) {
     config.cluster = ResolveBeside(file, *cluster);
   }
-  const auto threads = static_cast<std::size_t>(table.TryInt("threads", 0, 1024).value_or(0));
-  config.strategy.threads =
-      threads != 0 ? threads
-                   : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1024);
-  const auto replicas = table.TryInt("replicas", 1, 1024);
-  if (replicas && strategy != "mirrored") {
-    table.Fail("replicas", "belongs to strategy \"mirrored\"");
+  const auto replicas = table.TryInt("replicas", 1, kMaxThreads);
+  if (replicas && !found->has_replicas) {
+    table.Fail("replicas",
+               "belongs to strategy \"mirrored\", \"central_storage\" or \"parameter_server\"");
   }
   config.strategy.replicas =
-      strategy == "mirrored" ? static_cast<std::size_t>(replicas.value_or(2)) : 1;
+      found->has_replicas ? static_cast<std::size_t>(replicas.value_or(2)) : 1;
+  if (found->kind == models::StrategyKind::kParameterServer) {
+    config.strategy.servers =
+        static_cast<std::size_t>(table.TryInt("servers", 1, kMaxThreads).value_or(1));
+    config.strategy.staleness =
+        static_cast<std::uint64_t>(table.TryInt("staleness", 0, kMaxThreads).value_or(0));
+  }
+}
+
+void ReadPrecision(TomlTable& table, TrainerConfig& config) {
+  const std::string word = table.TryString("precision").value_or("float32");
+  if (word == "float32") {
+    config.precision = models::Precision::kFloat32;
+  } else if (word == "bfloat16") {
+    config.precision = models::Precision::kBfloat16;
+  } else if (word == "float16") {
+    config.precision = models::Precision::kFloat16;
+  } else {
+    table.Fail("precision", "must be \"float32\", \"bfloat16\" or \"float16\"");
+  }
+}
+
+std::vector<std::string> ReadPaths(TomlTable& table, std::string_view key, std::string_view file) {
+  std::vector<std::string> paths;
+  for (const std::string& path : table.TryStrings(key).value_or(std::vector<std::string>{})) {
+    paths.push_back(ResolveBeside(file, path));
+  }
+  return paths;
+}
+
+void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) {
+  ReadStrategy(table, file, config);
+  const auto threads =
+      static_cast<std::size_t>(table.TryInt("threads", 0, kMaxThreads).value_or(0));
+  config.strategy.threads = threads != 0 ? threads : OneThreadPerCore();
+  config.micro_batch =
+      static_cast<std::size_t>(table.TryInt("micro_batch", 0, kMaxRows).value_or(0));
+  ReadPrecision(table, config);
+  config.checkpoint_steps =
+      static_cast<std::uint64_t>(table.TryInt("checkpoint_steps", 0, kMaxRows).value_or(0));
+  if (config.checkpoint_steps != 0 &&
+      (config.strategy.kind == models::StrategyKind::kMultiWorkerMirrored ||
+       config.strategy.kind == models::StrategyKind::kParameterServer)) {
+    table.Fail("checkpoint_steps", "has no use with this strategy; leave it out");
+  }
+  config.pretrained = ReadPaths(table, "pretrained", file);
+  config.vocabularies = ReadPaths(table, "vocabularies", file);
 }
 
 // Said twice, on purpose: who asks for several hosts must also open the walls for them.
@@ -114,7 +181,7 @@ StatusOr<TrainerConfig> ParseTrainerConfig(std::string_view toml, std::string_vi
   if (auto compute = root.TryTable("compute")) {
     ReadCompute(*std::move(compute), file, config);
   } else {
-    config.strategy.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 1024);
+    config.strategy.threads = OneThreadPerCore();
   }
   ReadSandbox(root, config);
   if (auto limits = root.TryTable("limits")) {
@@ -158,6 +225,11 @@ std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
   std::vector<PathRule> rules = {{config.state, PathAccess::kWrite, true}};
   if (!config.denials.empty()) {
     rules.push_back({config.denials, PathAccess::kRead, true});
+  }
+  for (const std::vector<std::string>* files : {&config.pretrained, &config.vocabularies}) {
+    for (const std::string& path : *files) {
+      rules.push_back({path, PathAccess::kRead, true});
+    }
   }
   for (const contracts::DatasetDescription& description : descriptions) {
     for (const std::string& path : contracts::DataPaths(description)) {

@@ -30,6 +30,13 @@ struct TrainerConfig {
   std::optional<std::string> output;
   std::uint64_t output_bytes = std::uint64_t{16} << 20U;
   models::StrategySpec strategy;
+  // Rows of a step that go through the model at once on one replica; 0: as the model's kind asks.
+  std::size_t micro_batch = 0;
+  models::Precision precision = models::Precision::kFloat32;
+  std::uint64_t checkpoint_steps = 0;  // from one checkpoint of a task to the next; 0: none
+  // Files that jobs name by their SHA-256 and that are never sent: models and vocabularies.
+  std::vector<std::string> pretrained;
+  std::vector<std::string> vocabularies;
   policy::SandboxNetwork network = policy::SandboxNetwork::kNone;
   std::optional<std::string> cluster;  // cluster.toml, of several hosts (docs/formats/cluster.md)
   std::uint64_t model_bytes = std::uint64_t{2} << 30U;
@@ -45,7 +52,8 @@ StatusOr<TrainerConfig> ReadTrainerConfig(const std::string& path);
 // for two of one alias.
 StatusOr<std::vector<contracts::DatasetDescription>> ReadDescriptions(const TrainerConfig& config);
 
-// What the locked trainer may open: the data files to read, the state folder to write.
+// What the locked trainer may open: data, models and vocabularies to read, the state folder to
+// write.
 std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
                                    const std::vector<contracts::DatasetDescription>& descriptions);
 

@@ -55,6 +55,8 @@ TEST_CASE("trainer.toml: every key is read") {
                                "approval_max_age = \"30d\"\n") +
                            "[[approval]]\nrole = \"dpo\"\n"
                            "[compute]\nstrategy = \"mirrored\"\nthreads = 3\nreplicas = 4\n"
+                           "micro_batch = 16\ncheckpoint_steps = 50\nprecision = \"bfloat16\"\n"
+                           "pretrained = [\"m.safetensors\"]\nvocabularies = [\"/v/vocab.txt\"]\n"
                            "[sandbox]\nnetwork = \"none\"\n[limits]\nmodel_bytes = 2048\n";
   const StatusOr<TrainerConfig> config = ParseTrainerConfig(text, "trainer.toml");
 
@@ -64,6 +66,12 @@ TEST_CASE("trainer.toml: every key is read") {
   CHECK(config->output_bytes == 5000);
   CHECK(config->strategy.kind == models::StrategyKind::kMirrored);
   CHECK(config->strategy.replicas == 4);
+  CHECK(config->micro_batch == 16);
+  CHECK(config->checkpoint_steps == 50);
+  CHECK(config->precision == models::Precision::kBfloat16);
+  REQUIRE(config->pretrained.size() == 1);
+  CHECK(config->pretrained[0].ends_with("m.safetensors"));
+  CHECK(config->vocabularies == std::vector<std::string>{"/v/vocab.txt"});
   CHECK(config->model_bytes == 2048);
   CHECK(config->denials.ends_with("/grants"));
   REQUIRE(config->approval.approvers.size() == 1);
@@ -73,6 +81,24 @@ TEST_CASE("trainer.toml: every key is read") {
   CHECK(config->approval.needs ==
         std::vector<contracts::ApprovalNeed>{
             {.role = policy::ApprovalRole::kDpo, .count = 1, .distinct_org = false}});
+}
+
+TEST_CASE("trainer.toml: every strategy is read") {
+  const auto strategy = [](const std::string& compute) {
+    const StatusOr<TrainerConfig> config =
+        ParseTrainerConfig(Minimal() + "[compute]\n" + compute, "trainer.toml");
+    INFO(ToString(config.status()));
+    REQUIRE(config.ok());
+    return config->strategy;
+  };
+  CHECK(strategy("strategy = \"central_storage\"\nreplicas = 3\n").kind ==
+        models::StrategyKind::kCentralStorage);
+  const models::StrategySpec servers =
+      strategy("strategy = \"parameter_server\"\nservers = 3\nstaleness = 4\n");
+  CHECK(servers.kind == models::StrategyKind::kParameterServer);
+  CHECK(servers.replicas == 2);
+  CHECK(servers.servers == 3);
+  CHECK(servers.staleness == 4);
 }
 
 TEST_CASE("trainer.toml: mistakes are named with their line") {
@@ -103,6 +129,12 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
       {"mode", Minimal("socket_mode = \"0666\"\n"), "socket_mode"},
       {"strategy", minimal + "[compute]\nstrategy = \"gpu\"\n", "strategy"},
       {"replicas of one device", minimal + "[compute]\nreplicas = 2\n", "replicas"},
+      {"servers of mirrored", minimal + "[compute]\nstrategy = \"mirrored\"\nservers = 2\n",
+       "compute.servers"},
+      {"checkpoints of many at once",
+       minimal + "[compute]\nstrategy = \"parameter_server\"\ncheckpoint_steps = 5\n",
+       "compute.checkpoint_steps"},
+      {"precision", minimal + "[compute]\nprecision = \"int8\"\n", "compute.precision"},
       {"zero approvals", table + "approvals = 0\n" + Approver("dpo", one), "approvals"},
       {"too few approvers", table + "approvals = 2\n" + Approver("dpo", one), "approvals"},
       {"one person twice", minimal + Approver("operator", Key("a")), "twice"},
@@ -130,12 +162,16 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
 TEST_CASE("trainer.toml: the locked trainer may open its data and its state, and nothing else") {
   StatusOr<TrainerConfig> config = ParseTrainerConfig(Minimal(), "/etc/d/trainer.toml");
   REQUIRE(config.ok());
+  config->pretrained = {"/data/m.safetensors"};
+  config->vocabularies = {"/data/vocab.txt"};
   contracts::DatasetDescription description;
   description.files = {"/data/a.csv", "/data/b.csv"};
 
   const std::vector<PathRule> rules = TrainerPaths(*config, {description});
 
   const std::vector<PathRule> wanted = {{"/etc/d/state", PathAccess::kWrite, true},
+                                        {"/data/m.safetensors", PathAccess::kRead, true},
+                                        {"/data/vocab.txt", PathAccess::kRead, true},
                                         {"/data/a.csv", PathAccess::kRead, true},
                                         {"/data/b.csv", PathAccess::kRead, true}};
   CHECK(rules == wanted);

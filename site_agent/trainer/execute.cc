@@ -6,11 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "models/data/pipeline.h"
 #include "models/data/prefetch.h"
-#include "models/initial.h"
+#include "models/plans/plan_model.h"
 #include "site_agent/trainer/model_inputs.h"
+#include "site_agent/trainer/work.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -34,7 +36,7 @@ class CompensatedSum {
 
 std::optional<Fault> CheckData(const contracts::Plan& plan, const LoadedDataset& data) {
   if (data.input_names != plan.schema.InputNames() ||
-      data.num_classes != plan.schema.label.NumClasses()) {
+      data.num_classes != plan.schema.label.NumClasses() || !Fits(plan, data.training)) {
     return MakeFault(Reason::kModelShape, data.alias,
                      "the dataset was not built for the inputs and classes of this plan");
   }
@@ -44,24 +46,18 @@ std::optional<Fault> CheckData(const contracts::Plan& plan, const LoadedDataset&
   return std::nullopt;
 }
 
-// One batch on its way to a step.
-struct RowBatch {
-  models::Tensor inputs;
-  std::vector<std::uint32_t> labels;
-
-  models::BatchView View() const { return {inputs.AsMatrix(), labels}; }
-};
-
-RowBatch Gather(const PreparedModel& model, const Rows& rows,
-                const std::vector<std::size_t>& indices) {
-  RowBatch batch;
-  batch.inputs = models::Tensor({indices.size(), rows.num_inputs});
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    NormaliseRow(model, rows, indices[i],
-                 batch.inputs.Values().subspan(i * rows.num_inputs, rows.num_inputs));
-    batch.labels.push_back(rows.labels[indices[i]]);
+// The steps of one round over so many rows; 0 where no batch would be full.
+std::uint64_t StepsOf(const contracts::TrainingPlan& training, std::uint64_t rows) {
+  std::uint64_t in_epoch = 1;
+  if (training.batch != 0) {
+    in_epoch = rows / training.batch;
+    const bool keeps = training.last_batch != contracts::LastBatch::kDrop;
+    in_epoch += keeps && rows % training.batch != 0 ? 1 : 0;
   }
-  return batch;
+  if (in_epoch == 0) {
+    return 0;
+  }
+  return training.local_epochs != 0 ? training.local_epochs * in_epoch : training.local_steps;
 }
 
 // The order of rows differs from round to round, and is the same for a round done again.
@@ -70,47 +66,77 @@ std::uint64_t ShuffleSeed(const contracts::Plan& plan, RoundNumber round) {
   return mixer.Next64() + round;
 }
 
-// Runs the plan's local steps on one strategy.
+// The batches of a round, in the order of the plan; without end.
+models::StagePtr<std::vector<std::size_t>> Batches(const contracts::Plan& plan,
+                                                   std::size_t num_rows, RoundNumber round) {
+  const contracts::TrainingPlan& training = plan.training;
+  models::StagePtr<std::size_t> rows = models::Range(num_rows);
+  if (training.shuffle) {
+    rows = models::Shuffle(std::move(rows), ShuffleSeed(plan, round), num_rows);
+  }
+  return models::Repeat(models::Batch(std::move(rows), training.batch,
+                                      training.last_batch == contracts::LastBatch::kDrop
+                                          ? models::LastBatch::kDrop
+                                          : models::LastBatch::kKeep));
+}
+
+// Runs the steps of a round on one strategy.
 class Stepper {
  public:
-  Stepper(const contracts::Plan& plan, const LoadedDataset& data, const TrainOptions& options,
-          models::Strategy& strategy)
-      : plan_(plan), data_(data), options_(options), strategy_(strategy) {}
+  Stepper(const DatasetAlias& alias, const Rows& rows, const TrainOptions& options,
+          std::uint64_t steps, models::Strategy& strategy)
+      : alias_(alias), all_(rows), options_(options), steps_(steps), strategy_(strategy) {}
+
+  // Goes on where an earlier attempt at this task has left a checkpoint.
+  Status Resume() {
+    if (options_.checkpoints == nullptr) {
+      return OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::optional<models::Checkpoint> last, options_.checkpoints->Last());
+    if (last && last->state.step < steps_) {
+      RETURN_IF_ERROR(strategy_.Restore(last->state));
+      first_ = last->state.step;
+    }
+    return OkStatus();
+  }
 
   // All rows in every step.
   std::optional<Fault> RunFullBatches(const models::BatchView& all) {
-    for (std::uint32_t step = 0; step < plan_.training.local_steps; ++step) {
+    for (std::uint64_t step = first_; step < steps_; ++step) {
       if (std::optional<Fault> fault = Step(step, all)) {
         return fault;
       }
     }
-    rows_ = data_.training.NumRows();
+    rows_ = all_.NumRows();
     return std::nullopt;
   }
 
-  std::optional<Fault> RunBatches(const PreparedModel& prepared, RoundNumber round) {
-    const Rows& rows = data_.training;
+  std::optional<Fault> RunBatches(const PreparedModel& prepared,
+                                  models::StagePtr<std::vector<std::size_t>> indices) {
+    const Rows& rows = all_;
     const FakeClock still{WallTime{}};
     const Clock& clock = options_.clock != nullptr ? *options_.clock : still;
-    auto batches = models::Prefetch(
-        models::Map<std::vector<std::size_t>, RowBatch>(
-            models::Repeat(models::Batch(models::Shuffle(models::Range(rows.NumRows()),
-                                                         ShuffleSeed(plan_, round), rows.NumRows()),
-                                         plan_.training.batch, models::LastBatch::kKeep)),
-            [&prepared, &rows](const std::vector<std::size_t>& indices) {
-              return Gather(prepared, rows, indices);
-            },
-            1),
-        clock);
+    std::vector<bool> seen(rows.NumRows(), false);
+    // What the steps before a checkpoint used, without making their batches again.
+    for (std::uint64_t step = 0; step < first_; ++step) {
+      Count(*indices->Next(), seen);
+    }
+    auto batches =
+        models::Prefetch(models::Map<std::vector<std::size_t>, RowBatch>(
+                             std::move(indices),
+                             [&prepared, &rows](const std::vector<std::size_t>& of_batch) {
+                               return MakeBatch(prepared, rows, of_batch);
+                             },
+                             1),
+                         clock);
     const MonotonicTime start = clock.Monotonic();
-    for (std::uint32_t step = 0; step < plan_.training.local_steps; ++step) {
+    for (std::uint64_t step = first_; step < steps_; ++step) {
       const std::optional<RowBatch> batch = batches->Next();
-      DOMICILE_CHECK(batch.has_value());  // there are rows, and the pipeline repeats
+      DOMICILE_CHECK(batch.has_value());  // an epoch has a batch, and the pipeline repeats
       if (std::optional<Fault> fault = Step(step, batch->View())) {
         return fault;
       }
-      // An epoch shows each row once: beyond it no row is new.
-      rows_ = std::min<std::uint64_t>(rows_ + batch->labels.size(), rows.NumRows());
+      Count(batch->indices, seen);
     }
     const std::chrono::nanoseconds took = clock.Monotonic() - start;
     if (took.count() > 0) {
@@ -124,45 +150,73 @@ class Stepper {
   double InputStall() const { return input_stall_; }
 
  private:
-  std::optional<Fault> Step(std::uint32_t step, const models::BatchView& batch) {
+  void Count(const std::vector<std::size_t>& rows, std::vector<bool>& seen) {
+    for (const std::size_t row : rows) {
+      rows_ += seen[row] ? 0 : 1;
+      seen[row] = true;
+    }
+  }
+
+  // A checkpoint that cannot be kept costs work after a crash, and nothing else.
+  void Keep(std::uint64_t done) {
+    const std::uint64_t every = options_.checkpoint_steps;
+    if (options_.checkpoints == nullptr || every == 0 || done % every != 0 || done == steps_) {
+      return;
+    }
+    models::Checkpoint checkpoint;
+    checkpoint.state = strategy_.State();
+    if (const Status saved = options_.checkpoints->Save(checkpoint); !saved.ok()) {
+      LogWarning("no checkpoint after step " + std::to_string(done) + ": " +
+                 std::string(Message(saved)));
+    }
+  }
+
+  std::optional<Fault> Step(std::uint64_t step, const models::BatchView& batch) {
     if (options_.stop.stop_requested()) {
-      return MakeFault(Reason::kCancelled, data_.alias, "cancelled");
+      return MakeFault(Reason::kCancelled, alias_, "cancelled");
     }
     const StatusOr<double> loss = strategy_.Step(batch);
     if (!loss.ok()) {
-      return MakeFault(Reason::kTrainerFailed, data_.alias, std::string(Message(loss.status())));
+      return MakeFault(Reason::kTrainerFailed, alias_, std::string(Message(loss.status())));
     }
     // The first step's loss is that of the model received, which may be large without harm.
-    if (step > 0 && !std::isfinite(*loss)) {
-      return MakeFault(Reason::kNotFinite, data_.alias,
+    if (step > first_ && !std::isfinite(*loss)) {
+      return MakeFault(Reason::kNotFinite, alias_,
                        "training is no longer finite in step " + std::to_string(step + 1) +
                            "; the plan's learning rate may be too high");
     }
-    const std::uint64_t done = std::uint64_t{step} + 1;
-    const auto percent = static_cast<std::uint32_t>(done * 100 / plan_.training.local_steps);
+    const auto percent = static_cast<std::uint32_t>((step + 1) * 100 / steps_);
     if (options_.progress && percent != percent_) {
       percent_ = percent;
       options_.progress(percent);
     }
+    Keep(step + 1);
     return std::nullopt;
   }
 
-  const contracts::Plan& plan_;
-  const LoadedDataset& data_;
+  const DatasetAlias& alias_;
+  const Rows& all_;
   const TrainOptions& options_;
+  std::uint64_t steps_;
   models::Strategy& strategy_;
-  std::uint64_t rows_ = 0;
+  std::uint64_t first_ = 0;  // step to begin with
+  std::uint64_t rows_ = 0;   // distinct rows that steps used
   double input_stall_ = 0;
   std::uint32_t percent_ = 0;
 };
 
-std::vector<models::NamedTensor> Delta(const PreparedModel& prepared,
-                                       std::span<const float> trained) {
-  std::vector<float> delta(trained.begin(), trained.end());
-  for (std::size_t i = 0; i < delta.size(); ++i) {
-    delta[i] -= prepared.parameters[i];
+// The sum of the losses over all rows, a part of them at once.
+StatusOr<double> LossOf(const PreparedModel& prepared, const Rows& rows,
+                        models::Strategy& strategy) {
+  const std::size_t at_once = RowsAtOnce(prepared.spec);
+  double sum = 0;
+  for (std::size_t first = 0; first < rows.NumRows(); first += at_once) {
+    const RowBatch batch =
+        MakeBatch(prepared, rows, first, std::min(at_once, rows.NumRows() - first));
+    ASSIGN_OR_RETURN(const double loss, strategy.Loss(batch.View()));
+    sum += loss;
   }
-  return models::ToTensors(prepared.network, delta);
+  return sum;
 }
 
 // One input's sums over rows; or what is wrong with its values.
@@ -244,33 +298,56 @@ Outcome<StatisticsResult> ComputeStatistics(const contracts::Plan& plan,
 Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& data,
                            const std::vector<models::NamedTensor>& model, RoundNumber round,
                            const TrainOptions& options) {
-  const Outcome<PreparedModel> prepared = PrepareModel(plan, model, data.alias);
-  if (!prepared.ok()) {
-    return prepared.TheFault();
+  const Outcome<Work> work = PrepareWork(plan, data, model, options.sources);
+  if (!work.ok()) {
+    return work.TheFault();
   }
-  if (std::optional<Fault> fault = CheckData(plan, data)) {
-    return *std::move(fault);
+  const Rows& rows = *work->training;
+  if (rows.NumRows() == 0) {
+    return MakeFault(Reason::kNoExamples, data.alias, "the dataset has no training rows");
   }
+  const std::uint64_t steps = StepsOf(plan.training, rows.NumRows());
+  if (steps == 0) {
+    return MakeFault(Reason::kNoExamples, data.alias,
+                     "the training rows do not fill a batch, and the plan drops what is less");
+  }
+  models::TrainingSpec training = TrainingOf(plan, *work, round, steps);
+  training.micro_batch = options.micro_batch;
+  training.precision = options.precision;
+  if (training.micro_batch == 0 && !rows.lengths.empty()) {
+    training.micro_batch = RowsAtOnce(training.model);
+  }
+  const auto failed = [&data](const Status& status) {
+    return MakeFault(Reason::kTrainerFailed, data.alias, std::string(Message(status)));
+  };
   const StatusOr<std::unique_ptr<models::Strategy>> strategy =
-      models::MakeStrategy(options.strategy, TrainingOf(plan), prepared->parameters);
+      models::MakeStrategy(options.strategy, training, work->model.parameters);
   if (!strategy.ok()) {
-    return MakeFault(Reason::kTrainerFailed, data.alias, std::string(Message(strategy.status())));
+    return failed(strategy.status());
   }
-  const models::Tensor inputs = NormaliseRows(*prepared, data.training, 0, data.training.NumRows());
-  const models::BatchView all = {inputs.AsMatrix(), data.training.labels};
-  const StatusOr<double> loss = (*strategy)->Loss(all);
+  const StatusOr<double> loss = LossOf(work->model, rows, **strategy);
   if (!loss.ok()) {
-    return MakeFault(Reason::kTrainerFailed, data.alias, std::string(Message(loss.status())));
+    return failed(loss.status());
   }
-
-  Stepper stepper(plan, data, options, **strategy);
-  std::optional<Fault> fault =
-      plan.training.batch == 0 ? stepper.RunFullBatches(all) : stepper.RunBatches(*prepared, round);
+  Stepper stepper(data.alias, rows, options, steps, **strategy);
+  if (const Status resumed = stepper.Resume(); !resumed.ok()) {
+    return failed(resumed);
+  }
+  std::optional<Fault> fault;
+  if (plan.training.batch == 0) {
+    const RowBatch all = MakeBatch(work->model, rows, 0, rows.NumRows());
+    fault = stepper.RunFullBatches(all.View());
+  } else {
+    fault = stepper.RunBatches(work->model, Batches(plan, rows.NumRows(), round));
+  }
   if (fault) {
     return *std::move(fault);
   }
+  if (const StatusOr<double> rest = (*strategy)->Finish(); !rest.ok()) {
+    return failed(rest.status());
+  }
   TrainResult result;
-  result.delta = Delta(*prepared, (*strategy)->Parameters());
+  result.delta = DeltaOf(plan, *work, (*strategy)->Parameters());
   if (const Status status = models::CheckFinite(result.delta); !status.ok()) {
     return MakeFault(Reason::kNotFinite, data.alias,
                      std::string(Message(status)) +
@@ -278,7 +355,7 @@ Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& dat
                          "may be too high");
   }
   result.rows = stepper.RowsUsed();
-  result.examples = data.training.NumRows();
+  result.examples = rows.NumRows();
   result.loss_sum = LossUnits(*loss);
   result.input_stall = stepper.InputStall();
   return result;

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "site_agent/trainer/model_inputs.h"
+#include "models/plans/plan_model.h"
 #include "tests/support/federation_in_memory.h"
 
 namespace domicile::site_agent {
@@ -48,16 +48,16 @@ LoadedDataset SmallData(const contracts::Plan& plan, const std::vector<double>& 
   data.alias = DatasetAlias::Parse("tumours").value();
   data.input_names = plan.schema.InputNames();
   data.num_classes = plan.schema.label.NumClasses();
-  data.training = {.num_inputs = plan.NumInputs(),
-                   .inputs = inputs,
-                   .missing = std::vector<std::uint8_t>(inputs.size(), 0),
-                   .labels = std::move(labels)};
-  data.test = {.num_inputs = plan.NumInputs(), .inputs = {}, .missing = {}, .labels = {}};
+  data.training.num_inputs = plan.NumInputs();
+  data.training.inputs = inputs;
+  data.training.missing.assign(inputs.size(), 0);
+  data.training.labels = std::move(labels);
+  data.test.num_inputs = plan.NumInputs();
   return data;
 }
 
 Model FirstModel(const contracts::Plan& plan) {
-  return models::ToTensors(NetworkOf(plan), models::InitialParameters(NetworkOf(plan), 0));
+  return models::TravellingTensors(plan, models::FirstParameters(plan, {}).value());
 }
 
 double Worst(const std::vector<float>& got, const std::vector<double>& want) {
@@ -154,6 +154,7 @@ TEST_CASE("Train: counts the rows that its steps used, and keeps a short last ba
   } cases[] = {{64, 1, 32}, {64, 2, 64}, {64, 5, 64}, {65, 2, 64}, {65, 3, 65}, {3, 1, 3}};
   contracts::Plan plan = SmallPlan(2, {"no", "yes"});
   plan.training.batch = 32;
+  plan.training.last_batch = contracts::LastBatch::kKeep;
   for (const auto& c : cases) {
     CAPTURE(c.rows);
     CAPTURE(c.steps);
@@ -167,6 +168,8 @@ TEST_CASE("Train: counts the rows that its steps used, and keeps a short last ba
 TEST_CASE("Train: batches depend on seed and round alone, and one batch of all is a full batch") {
   contracts::Plan plan = SmallPlan(2, {"no", "yes"});
   plan.training.batch = 8;
+  plan.training.last_batch = contracts::LastBatch::kKeep;
+  plan.training.shuffle = true;
   plan.training.local_steps = 5;
   const LoadedDataset data = Synthetic(plan, 40);
   const Model model = FirstModel(plan);

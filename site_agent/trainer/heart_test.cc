@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "models/plans/plan_model.h"
 #include "site_agent/trainer/execute.h"
-#include "site_agent/trainer/model_inputs.h"
 #include "tests/support/federation_in_memory.h"
 
 namespace domicile::site_agent {
@@ -71,8 +71,7 @@ tests::Constants HeartConstants() {
 }
 
 Model FirstModel(const contracts::Plan& plan) {
-  Model model = models::ToTensors(NetworkOf(plan),
-                                  models::InitialParameters(NetworkOf(plan), plan.model.seed));
+  Model model = models::TravellingTensors(plan, models::FirstParameters(plan, {}).value());
   model.push_back(tests::Vector("normalisation.mean", HeartConstants().mean));
   model.push_back(tests::Vector("normalisation.deviation", HeartConstants().deviation));
   return model;
@@ -180,7 +179,7 @@ TEST_CASE("Heart: the federated model has the accuracy and AUC of the reference"
                   want.at("auc").get<double>()) < 1e-3);
 
   const LoadedDataset all = Everything();
-  const auto scored = *Score(plan, all.test, FederatedModel(), all.alias);
+  const auto scored = *Score(plan, all, FederatedModel());
   const Metrics metrics = Measure(scored.probabilities, scored.labels, 2);
   CHECK(metrics.accuracy == doctest::Approx(want.at("acc").get<double>()).epsilon(1e-5));
   CHECK(metrics.auc.value() == doctest::Approx(want.at("auc").get<double>()).epsilon(1e-5));
@@ -243,7 +242,7 @@ TEST_CASE("Heart: an MLP follows its reference too, from the same first weights"
   plan.model.hidden = {8};
   plan.model.activation = contracts::Activation::kTanh;
   const auto start = golden.at("start").get<std::vector<float>>();
-  Model model = models::ToTensors(NetworkOf(plan), start);
+  Model model = models::TravellingTensors(plan, start);
   model.push_back(tests::Vector("normalisation.mean", HeartConstants().mean));
   model.push_back(tests::Vector("normalisation.deviation", HeartConstants().deviation));
   const auto worst = [&](const Model& m, const char* name) {

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "contracts/normalisation.h"
 #include "contracts/plan.h"
-#include "models/initial.h"
+#include "models/plans/plan_model.h"
+#include "site_agent/datasets/vocabulary_files.h"
 #include "site_agent/trainer/execute.h"
-#include "site_agent/trainer/model_inputs.h"
+#include "site_agent/trainer/metrics.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -23,6 +25,7 @@ constexpr std::uint64_t kMaxModelBytes = std::uint64_t{8} << 30U;
 struct Site {
   std::string name;
   LoadedDataset data;
+  FrozenFeatures features{};
 };
 
 struct MeasuredModel {
@@ -52,7 +55,8 @@ StatusOr<contracts::Plan> ReadPlan(const std::string& path) {
                                : contracts::PlanFromJobFile(text, path);
 }
 
-StatusOr<std::vector<Site>> ReadSites(const LocalRequest& request, const contracts::Plan& plan) {
+StatusOr<std::vector<Site>> ReadSites(const LocalRequest& request, const contracts::Plan& plan,
+                                      const VocabularyFiles& vocabularies) {
   if (request.datasets.empty()) {
     return Error(StatusCode::kInvalidArgument, "name at least one dataset description");
   }
@@ -68,11 +72,15 @@ StatusOr<std::vector<Site>> ReadSites(const LocalRequest& request, const contrac
       return Error(StatusCode::kInvalidArgument,
                    "two datasets are called `" + site.name + "`; name them as NAME=FILE");
     }
-    const Outcome<Table> table = ReadTable(path);
+    ReadOptions options;
+    options.vocabularies = [&vocabularies](const Digest& digest) {
+      return vocabularies.Find(digest);
+    };
+    const Outcome<Table> table = ReadTable(path, options);
     if (!table.ok()) {
       return table.TheFault().LocalStatus();
     }
-    Outcome<LoadedDataset> data = BuildDataset(*table, plan.schema);
+    Outcome<LoadedDataset> data = BuildDataset(*table, plan.schema, options);
     if (!data.ok()) {
       return data.TheFault().LocalStatus();
     }
@@ -82,11 +90,20 @@ StatusOr<std::vector<Site>> ReadSites(const LocalRequest& request, const contrac
   return sites;
 }
 
+template <typename T>
+void Append(const std::vector<T>& some, std::vector<T>& all) {
+  all.insert(all.end(), some.begin(), some.end());
+}
+
 void Append(const Rows& rows, Rows& all) {
   all.num_inputs = rows.num_inputs;
-  all.inputs.insert(all.inputs.end(), rows.inputs.begin(), rows.inputs.end());
-  all.missing.insert(all.missing.end(), rows.missing.begin(), rows.missing.end());
-  all.labels.insert(all.labels.end(), rows.labels.begin(), rows.labels.end());
+  Append(rows.inputs, all.inputs);
+  Append(rows.missing, all.missing);
+  Append(rows.pixels, all.pixels);
+  Append(rows.tokens, all.tokens);
+  Append(rows.lengths, all.lengths);
+  Append(rows.labels, all.labels);
+  Append(rows.targets, all.targets);
 }
 
 LoadedDataset Pool(const std::vector<Site>& sites) {
@@ -127,10 +144,10 @@ StatusOr<PooledSums> PoolStatistics(const contracts::Plan& plan, const std::vect
 }
 
 // The model every comparison starts from: first weights, and the constants of all training rows.
-StatusOr<Model> FirstModel(const contracts::Plan& plan, const std::vector<Site>& sites) {
-  const models::NetworkSpec network = NetworkOf(plan);
-  RETURN_IF_ERROR(models::CheckSpec(network));
-  Model model = models::ToTensors(network, models::InitialParameters(network, plan.model.seed));
+StatusOr<Model> FirstModel(const contracts::Plan& plan, const std::vector<Site>& sites,
+                           const models::PretrainedModels& pretrained) {
+  ASSIGN_OR_RETURN(const std::vector<float> all, models::FirstParameters(plan, pretrained));
+  Model model = models::TravellingTensors(plan, all);
   if (!plan.normalisation.enabled) {
     return model;
   }
@@ -157,9 +174,7 @@ StatusOr<Model> FirstModel(const contracts::Plan& plan, const std::vector<Site>&
 
 // As many rounds of local steps as the federation has, on one dataset.
 StatusOr<Model> TrainAlone(const contracts::Plan& plan, const LoadedDataset& data, Model model,
-                           std::size_t threads) {
-  TrainOptions options;
-  options.strategy.threads = threads;
+                           const TrainOptions& options) {
   for (RoundNumber round = 1; round <= plan.rounds.count; ++round) {
     const Outcome<TrainResult> trained = Train(plan, data, model, round, options);
     if (!trained.ok()) {
@@ -174,12 +189,12 @@ StatusOr<Model> TrainAlone(const contracts::Plan& plan, const LoadedDataset& dat
   return model;
 }
 
-StatusOr<MeasuredModel> MeasureEverywhere(const contracts::Plan& plan,
-                                          const std::vector<Site>& sites, std::string name,
-                                          const Model& model) {
+StatusOr<MeasuredModel> MeasureEverywhere(const contracts::Plan& plan, std::vector<Site>& sites,
+                                          std::string name, const Model& model,
+                                          const models::PretrainedModels& pretrained) {
   MeasuredModel measured = {std::move(name), {}};
-  for (const Site& site : sites) {
-    Outcome<ScoredRows> scored = Score(plan, site.data.test, model, site.data.alias);
+  for (Site& site : sites) {
+    Outcome<ScoredRows> scored = Score(plan, site.data, model, {&pretrained, &site.features});
     if (!scored.ok()) {
       return scored.TheFault().LocalStatus();
     }
@@ -191,7 +206,30 @@ StatusOr<MeasuredModel> MeasureEverywhere(const contracts::Plan& plan,
 // Six digits after the point: more would be noise.
 Json Decimal(double value) { return PrintDouble(std::round(value * 1e6) / 1e6); }
 
+// Of a label that is a number: the error, and what always answering the mean would give.
+Json ErrorsJson(const ScoredRows& scored) {
+  Json json;
+  json.Set("examples", static_cast<std::uint64_t>(scored.targets.size()));
+  if (scored.targets.empty()) {
+    return json;
+  }
+  const auto count = static_cast<double>(scored.targets.size());
+  const double mean = std::accumulate(scored.targets.begin(), scored.targets.end(), 0.0) / count;
+  double squares = 0;
+  double spread = 0;
+  for (std::size_t row = 0; row < scored.targets.size(); ++row) {
+    squares += std::pow(scored.predictions[row] - scored.targets[row], 2);
+    spread += std::pow(scored.targets[row] - mean, 2);
+  }
+  json.Set("root_mean_square_error", Decimal(std::sqrt(squares / count)));
+  json.Set("standard_deviation", Decimal(std::sqrt(spread / count)));
+  return json;
+}
+
 Json MetricsJson(const ScoredRows& scored) {
+  if (!scored.targets.empty()) {
+    return ErrorsJson(scored);
+  }
   const Metrics metrics =
       Measure(scored.probabilities, scored.labels, std::max<std::size_t>(scored.num_classes, 2));
   Json json;
@@ -215,9 +253,10 @@ Json ModelJson(const MeasuredModel& model, const std::vector<Site>& sites) {
     const ScoredRows& scored = model.sites[i];
     by_site.Set(sites[i].name, MetricsJson(scored));
     all.num_classes = scored.num_classes;
-    all.probabilities.insert(all.probabilities.end(), scored.probabilities.begin(),
-                             scored.probabilities.end());
-    all.labels.insert(all.labels.end(), scored.labels.begin(), scored.labels.end());
+    Append(scored.probabilities, all.probabilities);
+    Append(scored.labels, all.labels);
+    Append(scored.predictions, all.predictions);
+    Append(scored.targets, all.targets);
   }
   Json json;
   json.Set("name", model.name);
@@ -253,19 +292,25 @@ Json SitesJson(const std::vector<Site>& sites) {
 }
 
 // Adds what the federated model adds: itself, with own intercepts, and its distance.
-Status AddFederated(const contracts::Plan& plan, const std::vector<Site>& sites,
-                    const std::string& path, const Model& central, JsonArray& list, Json& json) {
+Status AddFederated(const contracts::Plan& plan, std::vector<Site>& sites, const std::string& path,
+                    const Model& central, const models::PretrainedModels& pretrained,
+                    JsonArray& list, Json& json) {
   ASSIGN_OR_RETURN(const std::string file, ReadFile(path, kMaxModelBytes));
   const StatusOr<Model> model = models::ParseSafetensors(AsBytes(file));
   RETURN_IF_ERROR(Annotate(model.status(), path));
   ASSIGN_OR_RETURN(const MeasuredModel federated,
-                   MeasureEverywhere(plan, sites, "federated", *model));
+                   MeasureEverywhere(plan, sites, "federated", *model, pretrained));
   list.push_back(ModelJson(federated, sites));
+  json.Set("max_weight_difference", Decimal(LargestDifference(plan, *model, central)));
+  if (plan.schema.label.number) {
+    return OkStatus();  // the intercept of a number is no rate of a class
+  }
 
   MeasuredModel own = {"federated, own intercept", {}};
   Json intercepts;
-  for (const Site& site : sites) {
-    Outcome<RefitResult> refit = RefitIntercept(plan, site.data, *model);
+  for (Site& site : sites) {
+    Outcome<RefitResult> refit =
+        RefitIntercept(plan, site.data, *model, {&pretrained, &site.features});
     if (!refit.ok()) {
       return refit.TheFault().LocalStatus();
     }
@@ -278,7 +323,6 @@ Status AddFederated(const contracts::Plan& plan, const std::vector<Site>& sites,
   }
   list.push_back(ModelJson(own, sites));
   json.Set("own_intercepts", std::move(intercepts));
-  json.Set("max_weight_difference", Decimal(LargestDifference(plan, *model, central)));
   return OkStatus();
 }
 
@@ -290,23 +334,32 @@ StatusOr<Json> RunLocal(const LocalRequest& request) {
     return Error(StatusCode::kInvalidArgument,
                  "a plan of kind `raw` has no schema, so that nothing can be compared here");
   }
-  ASSIGN_OR_RETURN(const std::vector<Site> sites, ReadSites(request, plan));
+  ASSIGN_OR_RETURN(const models::PretrainedModels pretrained,
+                   models::PretrainedModels::Read(request.pretrained));
+  ASSIGN_OR_RETURN(const VocabularyFiles vocabularies, VocabularyFiles::Read(request.vocabularies));
+  ASSIGN_OR_RETURN(std::vector<Site> sites, ReadSites(request, plan, vocabularies));
   const LoadedDataset all = Pool(sites);
-  ASSIGN_OR_RETURN(const Model first, FirstModel(plan, sites));
+  ASSIGN_OR_RETURN(const Model first, FirstModel(plan, sites, pretrained));
+  TrainOptions options;
+  options.strategy.threads = request.threads;
+  options.sources.pretrained = &pretrained;
 
   JsonArray list;
   MeasuredModel at_home = {"local at home", {}};
   for (std::size_t i = 0; i < sites.size(); ++i) {
-    ASSIGN_OR_RETURN(const Model model, TrainAlone(plan, sites[i].data, first, request.threads));
+    options.sources.features = &sites[i].features;
+    ASSIGN_OR_RETURN(const Model model, TrainAlone(plan, sites[i].data, first, options));
     ASSIGN_OR_RETURN(const MeasuredModel measured,
-                     MeasureEverywhere(plan, sites, "local:" + sites[i].name, model));
+                     MeasureEverywhere(plan, sites, "local:" + sites[i].name, model, pretrained));
     at_home.sites.push_back(measured.sites[i]);
     list.push_back(ModelJson(measured, sites));
   }
   list.push_back(ModelJson(at_home, sites));
-  ASSIGN_OR_RETURN(const Model central, TrainAlone(plan, all, first, request.threads));
+  FrozenFeatures of_all;
+  options.sources.features = &of_all;
+  ASSIGN_OR_RETURN(const Model central, TrainAlone(plan, all, first, options));
   ASSIGN_OR_RETURN(const MeasuredModel measured,
-                   MeasureEverywhere(plan, sites, "centralised", central));
+                   MeasureEverywhere(plan, sites, "centralised", central, pretrained));
   list.push_back(ModelJson(measured, sites));
 
   Json json;
@@ -314,7 +367,8 @@ StatusOr<Json> RunLocal(const LocalRequest& request) {
   json.Set("plan", plan.name);
   json.Set("sites", SitesJson(sites));
   if (request.model_file) {
-    RETURN_IF_ERROR(AddFederated(plan, sites, *request.model_file, central, list, json));
+    RETURN_IF_ERROR(
+        AddFederated(plan, sites, *request.model_file, central, pretrained, list, json));
   }
   json.Set("models", std::move(list));
   return json;

@@ -121,6 +121,8 @@ StatusOr<std::unique_ptr<TrainerService>> TrainerService::Open(
   service->own_ = {config.federation, config.site,       start.trainer, {},
                    config.approval,   config.model_bytes};
   service->foreign_ = std::move(foreign);
+  ASSIGN_OR_RETURN(service->pretrained_, models::PretrainedModels::Read(config.pretrained));
+  ASSIGN_OR_RETURN(service->vocabularies_, VocabularyFiles::Read(config.vocabularies));
   service->ReadData(descriptions);
   return service;
 }
@@ -240,11 +242,15 @@ TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
   if (key != loaded_key_) {
     loaded_.reset();  // before the next is built, so that both are never in memory
     loaded_key_.clear();
-    Outcome<LoadedDataset> built = BuildDataset(*table, plan.schema);
+    features_ = {};
+    ReadOptions options;
+    options.vocabularies = [this](const Digest& digest) { return vocabularies_.Find(digest); };
+    Outcome<LoadedDataset> built = BuildDataset(*table, plan.schema, options);
     if (!built.ok()) {
       return ToFailed(built.TheFault(), table->records.NumRows());
     }
     loaded_ = std::move(*built);
+    loaded_commitment_ = PrintHex(Commitment(*table, salt_.Span()));
     loaded_key_ = std::move(key);
   }
   Ended ended = RunPhase(task, plan, *loaded_, *model, progress, std::move(stop));
@@ -295,9 +301,15 @@ TrainerService::Ended TrainerService::RunPhase(const TaskMessage& task, const co
       return to_ended(ComputeStatistics(plan, data));
     case contracts::PhaseKind::kTrain:
       return RunTrain(task, plan, data, model,
-                      {config_.strategy, std::move(stop), progress, &clock_});
+                      {.strategy = config_.strategy,
+                       .sources = {&pretrained_, &features_},
+                       .micro_batch = config_.micro_batch,
+                       .precision = config_.precision,
+                       .stop = std::move(stop),
+                       .progress = progress,
+                       .clock = &clock_});
     case contracts::PhaseKind::kEvaluate:
-      return to_ended(Evaluate(plan, data, model));
+      return to_ended(Evaluate(plan, data, model, {&pretrained_, &features_}));
   }
   return Refuse(policy::Reason::kMalformed);
 }
@@ -306,6 +318,16 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
                                                const LoadedDataset& data,
                                                const std::vector<models::NamedTensor>& model,
                                                TrainOptions options) {
+  StatusOr<models::CheckpointStore> checkpoints = Error(StatusCode::kNotFound, "none");
+  if (config_.checkpoint_steps != 0) {
+    checkpoints = OpenCheckpoints(task);
+    if (!checkpoints.ok()) {
+      LogWarning("checkpoints: " + std::string(Message(checkpoints.status())));
+    } else {
+      options.checkpoints = &*checkpoints;
+      options.checkpoint_steps = config_.checkpoint_steps;
+    }
+  }
   const int attempts = cluster_ != nullptr ? cluster_->Attempts() : 1;
   for (int attempt = 1; attempt <= attempts && !options.stop.stop_requested(); ++attempt) {
     if (cluster_ != nullptr) {
@@ -332,6 +354,11 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
     const Status ended =
         cluster_ != nullptr ? cluster_->End(crypto::Sha256(result.tensors)) : OkStatus();
     if (ended.ok()) {
+      if (options.checkpoints != nullptr) {
+        if (const Status cleared = options.checkpoints->Clear(); !cleared.ok()) {
+          LogWarning("checkpoints: " + std::string(Message(cleared)));
+        }
+      }
       return result;
     }
     LogError("cluster: " + std::string(Message(ended)));
@@ -341,6 +368,23 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
   }
   return Refuse(options.stop.stop_requested() ? policy::Reason::kCancelled
                                               : policy::Reason::kTrainerFailed);
+}
+
+StatusOr<models::CheckpointStore> TrainerService::OpenCheckpoints(const TaskMessage& task) const {
+  // Whatever else the numbers of a checkpoint follow from is in the plan or in the configuration.
+  Json subject;
+  subject.Set("job", task.job.text());
+  subject.Set("round", task.round);
+  subject.Set("plan", PrintHex(crypto::Sha256(AsBytes(task.plan))));
+  subject.Set("model", PrintHex(task.model));
+  subject.Set("data", loaded_commitment_);
+  subject.Set("strategy", static_cast<std::int64_t>(config_.strategy.kind));
+  subject.Set("replicas", static_cast<std::uint64_t>(config_.strategy.replicas));
+  subject.Set("micro_batch", static_cast<std::uint64_t>(config_.micro_batch));
+  subject.Set("precision", static_cast<std::int64_t>(config_.precision));
+  return models::CheckpointStore::Open(JoinPath(config_.state, "checkpoints"),
+                                       crypto::Sha256(AsBytes(PrintJson(subject))),
+                                       {.last = 1, .best = false});
 }
 
 StatusOr<std::optional<std::uint64_t>> TrainerService::HandOut(const Table& table) {

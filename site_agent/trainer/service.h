@@ -16,8 +16,10 @@
 #include "base/status.h"
 #include "contracts/dataset.h"
 #include "crypto/secret.h"
+#include "models/plans/pretrained.h"
 #include "models/safetensors.h"
 #include "site_agent/datasets/dataset.h"
+#include "site_agent/datasets/vocabulary_files.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/trainer/cluster_tasks.h"
 #include "site_agent/trainer/config.h"
@@ -44,8 +46,8 @@ class TrainerService final : public TaskHandler {
   // Reads all data; a dataset that cannot be read is logged and not offered. `foreign`
   // trains plans of kind `raw`; without it they fail. To be called in the locked process. The state
   // folder must exist. Errors: kFailedPrecondition (another trainer has
-  // the state folder, or others may read its salt), kDataLoss (a salt of another length), those of
-  // files.
+  // the state folder, or others may read its salt), kDataLoss (a salt of another length),
+  // kInvalidArgument (a pretrained model or a vocabulary that is none), those of files.
   static StatusOr<std::unique_ptr<TrainerService>> Open(
       const TrainerConfig& config, const std::vector<contracts::DatasetDescription>& descriptions,
       const TrainerStart& start, const Clock& clock, Random& random,
@@ -78,6 +80,8 @@ class TrainerService final : public TaskHandler {
                    const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
   Ended RunTrain(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
                  const std::vector<models::NamedTensor>& model, TrainOptions options);
+  // Of this very task: those of any other are thrown away. Errors: those of files.
+  StatusOr<models::CheckpointStore> OpenCheckpoints(const TaskMessage& task) const;
   // What earlier uses of the grant leave of it.
   policy::Reason CheckUse(const TaskMessage& task);
   // Counts and remembers, before the statistics are handed out. Errors: of the store.
@@ -89,6 +93,8 @@ class TrainerService final : public TaskHandler {
   FileHandle lock_;
   crypto::SecretBytes salt_;
   std::vector<Table> tables_;
+  models::PretrainedModels pretrained_;
+  VocabularyFiles vocabularies_;
   OwnFacts own_;
   ClusterTasks* cluster_ = nullptr;  // null: this host alone
 
@@ -97,6 +103,8 @@ class TrainerService final : public TaskHandler {
   UseStore uses_;
   std::string loaded_key_;  // alias and schema of `loaded_`
   std::optional<LoadedDataset> loaded_;
+  std::string loaded_commitment_;            // of its version, in hexadecimal
+  FrozenFeatures features_;                  // of `loaded_`
   std::unique_ptr<ForeignTrainer> foreign_;  // null: none
 };
 

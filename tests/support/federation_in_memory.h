@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "contracts/plan.h"
-#include "models/initial.h"
 #include "site_agent/trainer/execute.h"
-#include "site_agent/trainer/model_inputs.h"
 
 namespace domicile::tests {
 
