@@ -62,7 +62,7 @@ StatusOr<std::vector<audit::PhaseCommitted>> FederationProcesses::Commits() cons
   return commits;
 }
 
-Status FederationProcesses::CheckLogs() const {
+Status FederationProcesses::CheckLogs(bool crossed) const {
   std::vector<std::string> sites;
   for (const cli::DemoSite& site : cli::HeartSites()) {
     sites.push_back(LogOf(site.name));
@@ -74,7 +74,7 @@ Status FederationProcesses::CheckLogs() const {
   for (const cli::DemoSite& site : cli::HeartSites()) {
     ASSIGN_OR_RETURN(const audit::Reconciliation result,
                      audit::ReconcileFiles(LogOf(site.name), LogOf(kAggregator)));
-    if (!result.Explained() || result.Count(audit::MatchClass::kMatched) == 0) {
+    if (!result.Explained() || (result.Count(audit::MatchClass::kMatched) > 0) != crossed) {
       return Broken("`" + site.name + "`: " + audit::PrintReconciliation(result));
     }
   }

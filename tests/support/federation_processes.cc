@@ -142,6 +142,9 @@ StatusOr<cli::Child> FederationProcesses::Launch(const std::string& name) const 
     program = agent ? "domicile-agent" : "domicile-trainer";
     config = "sites/" + name.substr(slash + 1) + (agent ? "/agent.toml" : "/trainer/trainer.toml");
   }
+  if (const auto other = others_.find(program); other != others_.end()) {
+    program = other->second;
+  }
   return cli::Child::Start({folders_->Program(program), "--config", folders_->Path(config)},
                            OutputOf(name));
 }
@@ -222,7 +225,7 @@ void FederationProcesses::StopAll() {
   }
 }
 
-StatusOr<JobId> FederationProcesses::SubmitAndApprove() {
+StatusOr<JobId> FederationProcesses::Submit() {
   ASSIGN_OR_RETURN(const std::unique_ptr<wire::AdminClient> client,
                    cli::ConnectAsOperator(
                        {.aggregator = address_, .identity = folders_->OperatorIdentity()}, clock_));
@@ -230,6 +233,11 @@ StatusOr<JobId> FederationProcesses::SubmitAndApprove() {
   ASSIGN_OR_RETURN(*request.mutable_job_file(), ReadFile(folders_->JobFile(), kLargestFile));
   request.set_file_name("job.toml");
   ASSIGN_OR_RETURN(const v1::SubmitJobResponse submitted, client->SubmitJob(request));
+  return JobId::Parse(submitted.job());
+}
+
+StatusOr<JobId> FederationProcesses::SubmitAndApprove() {
+  ASSIGN_OR_RETURN(JobId job, Submit());
   for (const cli::DemoSite& site : cli::HeartSites()) {
     LogWatch log(LogOf(site.name));
     RETURN_IF_ERROR(log.WaitFor(IsEvent(EventType::kOfferHeld)).status());
@@ -239,7 +247,7 @@ StatusOr<JobId> FederationProcesses::SubmitAndApprove() {
     }
     RETURN_IF_ERROR(log.WaitFor(IsEvent(EventType::kOfferAccepted)).status());
   }
-  return JobId::Parse(submitted.job());
+  return job;
 }
 
 StatusOr<audit::PhaseKey> FederationProcesses::HoldTraining(const std::string& site,

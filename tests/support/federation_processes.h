@@ -63,6 +63,10 @@ class FederationProcesses {
   FederationProcesses& operator=(const FederationProcesses&) = delete;
 
   // ---- programs ----
+  // From now on `other` is started where the federation says `program` (`domicile-agent`).
+  void Substitute(const std::string& program, const std::string& other) {
+    others_[program] = other;
+  }
   Status StartAll();                      // and waits until every agent is connected
   Status Start(const std::string& name);  // and waits until it is ready
   void Kill(const std::string& name);     // SIGKILL, and waits until it is gone
@@ -78,6 +82,7 @@ class FederationProcesses {
   void StopAll();
 
   // ---- the job ----
+  StatusOr<JobId> Submit();
   // Submits the job, signs its grants as each site's operator, and returns when all have accepted.
   StatusOr<JobId> SubmitAndApprove();
   // Freezes a site's trainer when the site is done with a train phase of `round` or later (0: at
@@ -97,8 +102,9 @@ class FederationProcesses {
   StatusOr<std::vector<audit::Leaf>> Leaves(std::string_view party) const;
   // Every log verifies with its key and the heads that the others keep of it, every site's log
   // reconciles with the aggregator's, and no commit counts a site twice or another job's. After
-  // StopAll. The Status says what does not hold.
-  Status CheckLogs() const;
+  // StopAll. `crossed`: whether anything did, so that an empty comparison proves nothing where
+  // something should have. The Status says what does not hold.
+  Status CheckLogs(bool crossed = true) const;
   StatusOr<std::vector<audit::PhaseCommitted>> Commits() const;
 
  private:
@@ -113,6 +119,7 @@ class FederationProcesses {
   SystemRandom random_;
   std::string address_;
   std::optional<cli::DemoFederation> folders_;
+  std::map<std::string, std::string> others_;
   std::map<std::string, cli::Child> running_;
 };
 
