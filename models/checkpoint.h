@@ -52,6 +52,8 @@ class CheckpointStore {
   // changed since Open or Save; those of files.
   StatusOr<std::optional<Checkpoint>> Last() const;
   StatusOr<std::optional<Checkpoint>> Best() const;
+  // Of one of Steps().
+  StatusOr<Checkpoint> At(std::uint64_t step) const { return Read(step); }
 
   // Steps of the checkpoints there are, rising.
   std::vector<std::uint64_t> Steps() const;

@@ -111,13 +111,15 @@ class TestCluster {
         cluster += "[[worker]]\naddress = \"" + network.Address(other) + "\"\n";
       }
       site.Write("cluster" + number + ".toml", cluster);
-      site.Write("trainer" + number + ".toml",
-                 site.Config("state" + number, "t" + number + ".sock", "",
-                             "[compute]\nstrategy = \"multi_worker_mirrored\"\nthreads = 1\n"
-                             "cluster = \"cluster" +
-                                 number +
-                                 ".toml\"\n"
-                                 "[sandbox]\nnetwork = \"site_cluster\"\n"));
+      site.Write(
+          "trainer" + number + ".toml",
+          site.Config("state" + number, "t" + number + ".sock", "output = \"log" + number + "\"\n",
+                      "[compute]\nstrategy = \"multi_worker_mirrored\"\nthreads = 1\n"
+                      "checkpoint_steps = 50\n"
+                      "cluster = \"cluster" +
+                          number +
+                          ".toml\"\n"
+                          "[sandbox]\nnetwork = \"site_cluster\"\n"));
       REQUIRE(CreateFolders(site.In("state" + number)).ok());
       const std::string salt = site.In("state" + number + "/salt");
       REQUIRE(WriteFileDurably(salt, Bytes(32, 5), 0600).ok());
@@ -244,6 +246,12 @@ TEST_CASE("Cluster of trainers: a worker killed in the middle costs time and no 
                                     },
                                     {});
   CHECK(killed);
+  // What was done before is not done again, though each host had kept its own checkpoints.
+  for (const char* const log : {"log0", "log1", "log2"}) {
+    CAPTURE(log);
+    CHECK(ReadFile(cluster.site.In(log), 1 << 20)->find("goes on from the checkpoint of step") !=
+          std::string::npos);
+  }
   CHECK(DeltaOf(ended) == MirroredDelta(cluster.site, 3000));
 }
 

@@ -141,8 +141,7 @@ void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) 
   config.checkpoint_steps =
       static_cast<std::uint64_t>(table.TryInt("checkpoint_steps", 0, kMaxRows).value_or(0));
   if (config.checkpoint_steps != 0 &&
-      (config.strategy.kind == models::StrategyKind::kMultiWorkerMirrored ||
-       config.strategy.kind == models::StrategyKind::kParameterServer)) {
+      config.strategy.kind == models::StrategyKind::kParameterServer) {
     table.Fail("checkpoint_steps", "has no use with this strategy; leave it out");
   }
   config.pretrained = ReadPaths(table, "pretrained", file);

@@ -80,6 +80,49 @@ models::StagePtr<std::vector<std::size_t>> Batches(const contracts::Plan& plan,
                                           : models::LastBatch::kKeep));
 }
 
+// Which of these steps, rising, every worker has a checkpoint of. A worker that died may lack the
+// others' last one.
+StatusOr<std::vector<std::uint64_t>> KeptByAll(models::WorkerGroup& workers,
+                                               const std::vector<std::uint64_t>& steps) {
+  // In exact pieces of 16 bits: what workers add up are numbers of 24.
+  constexpr std::size_t kPieces = 4;
+  constexpr std::size_t kMost = 2;  // steps of a worker: what the store keeps
+  const std::size_t stride = kMost * kPieces;
+  std::vector<float> shared(workers.NumRanks() * stride, 0.0F);
+  for (std::size_t i = 0; i < std::min(kMost, steps.size()); ++i) {
+    const std::uint64_t step = steps[steps.size() - 1 - i];
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      shared[workers.Rank() * stride + i * kPieces + piece] =
+          static_cast<float>(step >> (16 * piece) & 0xFFFFU);
+    }
+  }
+  RETURN_IF_ERROR(workers.AllReduceSum(shared));
+  const auto has = [&](std::size_t rank, std::uint64_t wanted) {
+    for (std::size_t i = 0; i < kMost; ++i) {
+      std::uint64_t step = 0;
+      for (std::size_t piece = 0; piece < kPieces; ++piece) {
+        step |= static_cast<std::uint64_t>(shared[rank * stride + i * kPieces + piece])
+                << (16 * piece);
+      }
+      if (step == wanted) {
+        return true;
+      }
+    }
+    return false;
+  };
+  std::vector<std::uint64_t> common;
+  for (const std::uint64_t step : steps) {
+    bool everywhere = true;
+    for (std::size_t rank = 0; rank < workers.NumRanks(); ++rank) {
+      everywhere = everywhere && has(rank, step);
+    }
+    if (everywhere) {
+      common.push_back(step);
+    }
+  }
+  return common;
+}
+
 // Runs the steps of a round on one strategy.
 class Stepper {
  public:
@@ -92,10 +135,18 @@ class Stepper {
     if (options_.checkpoints == nullptr) {
       return OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::optional<models::Checkpoint> last, options_.checkpoints->Last());
-    if (last && last->state.step < steps_) {
-      RETURN_IF_ERROR(strategy_.Restore(last->state));
-      first_ = last->state.step;
+    std::vector<std::uint64_t> kept = options_.checkpoints->Steps();
+    kept.erase(std::remove_if(kept.begin(), kept.end(),
+                              [this](std::uint64_t step) { return step >= steps_; }),
+               kept.end());
+    if (options_.strategy.workers != nullptr) {
+      ASSIGN_OR_RETURN(kept, KeptByAll(*options_.strategy.workers, kept));
+    }
+    if (!kept.empty()) {
+      ASSIGN_OR_RETURN(const models::Checkpoint last, options_.checkpoints->At(kept.back()));
+      RETURN_IF_ERROR(strategy_.Restore(last.state));
+      first_ = last.state.step;
+      LogInfo("training goes on from the checkpoint of step " + std::to_string(first_));
     }
     return OkStatus();
   }

@@ -384,7 +384,7 @@ StatusOr<models::CheckpointStore> TrainerService::OpenCheckpoints(const TaskMess
   subject.Set("precision", static_cast<std::int64_t>(config_.precision));
   return models::CheckpointStore::Open(JoinPath(config_.state, "checkpoints"),
                                        crypto::Sha256(AsBytes(PrintJson(subject))),
-                                       {.last = 1, .best = false});
+                                       {.last = 2, .best = false});
 }
 
 StatusOr<std::optional<std::uint64_t>> TrainerService::HandOut(const Table& table) {
