@@ -66,6 +66,28 @@ TEST_CASE("domicile bench training: on a device of a plug-in, with a batch of on
   CHECK(facts.at("mlp").at("examples_per_second") > 0);
 }
 
+TEST_CASE("domicile bench training: what a strategy reaches, and where its time goes") {
+  const nlohmann::json facts =
+      Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp", "--batch", "10",
+             "--replicas", "3", "--strategy", "mirrored", "--strategy", "parameter_server",
+             "--json"});
+  const nlohmann::json& strategies = facts.at("strategies");
+  REQUIRE(strategies.size() == 2);
+  for (const nlohmann::json& strategy : strategies) {
+    CHECK(strategy.at("model") == "mlp");
+    CHECK(strategy.at("replicas") == 3);
+    CHECK(strategy.at("examples_per_second") > 0);
+    CHECK(strategy.at("state_mb") > 2.8);  // three gradients of 0.94 MB at least
+    for (const char* share : {"stall_share", "communication_share"}) {
+      CHECK(strategy.at(share) >= 0);
+      CHECK(strategy.at(share) <= 1);
+    }
+  }
+  CHECK(strategies[0].at("strategy") == "mirrored");
+  CHECK(strategies[0].at("greatest_staleness") == 0);
+  CHECK(strategies[1].at("greatest_staleness") <= 6);
+}
+
 TEST_CASE("domicile bench policy: what a decision and the question of reach cost, as numbers") {
   const nlohmann::json facts =
       Facts({"bench", "policy", "--sites", "7", "--seconds", "0.02", "--json"});
