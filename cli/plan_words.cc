@@ -39,7 +39,16 @@ Leaving LeavingOf(const contracts::Plan& plan) {
   return leaving;
 }
 
-std::string ColumnsOf(const contracts::SchemaContract& schema) {
+// What of its data a site lets the model read.
+std::string InputsOf(const contracts::SchemaContract& schema) {
+  if (schema.image) {
+    return "pictures, made " + std::to_string(schema.image->height) + " by " +
+           std::to_string(schema.image->width) + " of " + std::to_string(schema.image->channels) +
+           (schema.image->channels == 1 ? " channel" : " channels");
+  }
+  if (schema.text) {
+    return "texts, the first " + std::to_string(schema.text->length) + " pieces of each";
+  }
   std::vector<std::string> columns;
   for (const contracts::Feature& feature : schema.features) {
     columns.push_back(Visible(feature.column));
@@ -48,6 +57,9 @@ std::string ColumnsOf(const contracts::SchemaContract& schema) {
 }
 
 std::string LabelOf(const contracts::Label& label) {
+  if (label.number.has_value()) {
+    return Visible(label.column) + ", the number itself";
+  }
   if (label.positive_above.has_value()) {
     return Visible(label.column) + " > " + PrintDouble(*label.positive_above);
   }
@@ -72,9 +84,15 @@ std::string_view ViewWords(contracts::PlanView view) {
   return "unknown";
 }
 
+std::string StepsOf(const contracts::TrainingPlan& training) {
+  return training.local_epochs == 0
+             ? std::to_string(training.local_steps) + " steps"
+             : "as many steps as " + std::to_string(training.local_epochs) +
+                   (training.local_epochs == 1 ? " pass" : " passes") + " over the rows takes";
+}
+
 void PrintTraining(const contracts::Plan& plan, std::ostream& out) {
-  out << "  training     " << plan.rounds.count << " rounds of " << plan.training.local_steps
-      << " steps, ";
+  out << "  training     " << plan.rounds.count << " rounds of " << StepsOf(plan.training) << ", ";
   if (plan.training.batch == 0) {
     out << "all rows in each";
   } else {
@@ -133,12 +151,16 @@ void PrintPlanWords(const contracts::Plan& plan, std::ostream& out) {
   if (plan.model.kind == contracts::ModelKind::kRaw) {
     out << "  reads        what its own trainer reads of the dataset\n";
   } else {
-    out << "  reads        " << ColumnsOf(plan.schema) << "\n  label        "
+    out << "  reads        " << InputsOf(plan.schema) << "\n  label        "
         << LabelOf(plan.schema.label) << "\n";
   }
   out << "  model        " << contracts::ModelKindName(plan.model.kind) << ", "
-      << plan.NumParameters() << " parameters\n  recipients   " << Join(plan.recipients, ", ")
-      << "\n  view         " << ViewWords(plan.update.view) << "\n";
+      << plan.NumParameters() << " parameters that are trained\n";
+  if (plan.model.encoder.pretrained) {
+    out << "  starts from  the model file " << GroupedHex(*plan.model.encoder.pretrained) << "\n";
+  }
+  out << "  recipients   " << Join(plan.recipients, ", ") << "\n  view         "
+      << ViewWords(plan.update.view) << "\n";
   PrintTraining(plan, out);
   PrintLeaving(plan, out);
 }
@@ -161,13 +183,13 @@ std::vector<std::string> PlanDifferences(const contracts::Plan& before,
   compare("recipients", Join(before.recipients, ", "), Join(now.recipients, ", "));
   compare("view", std::string(ViewWords(before.update.view)),
           std::string(ViewWords(now.update.view)));
-  compare("reads", ColumnsOf(before.schema), ColumnsOf(now.schema));
+  compare("reads", InputsOf(before.schema), InputsOf(now.schema));
   compare("label", LabelOf(before.schema.label), LabelOf(now.schema.label));
   compare("model", std::string(contracts::ModelKindName(before.model.kind)),
           std::string(contracts::ModelKindName(now.model.kind)));
   number("parameters", before.NumParameters(), now.NumParameters());
   number("rounds", before.rounds.count, now.rounds.count);
-  number("steps a round", before.training.local_steps, now.training.local_steps);
+  compare("in a round", StepsOf(before.training), StepsOf(now.training));
   number("rows a step (0: all)", before.training.batch, now.training.batch);
   number("contributors at least", before.rounds.quorum, now.rounds.quorum);
   number("numbers once", old_leaving.statistics, new_leaving.statistics);

@@ -1,14 +1,17 @@
-// `domicile demo`: a whole federation of four hospitals on this machine, on real records.
+// `domicile demo`: a whole federation on this machine, on real data.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iomanip>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +21,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/connect.h"
+#include "cli/demo/demo_case.h"
 #include "cli/demo/federation.h"
 #include "cli/demo/progress.h"
 #include "cli/demo/report.h"
@@ -29,21 +33,22 @@ namespace {
 
 struct DemoOptions {
   std::string example = "heart";
-  std::uint32_t rounds = 0;
+  std::string split;
+  CaseOptions of_case;
   std::string dir;
   bool keep = false;
 };
 
 // Beside the installed programs, or in the source tree they were built from.
 StatusOr<std::string> FindExamples(const std::string& programs) {
-  for (const std::string& folder : {JoinPath(programs, "../share/domicile/examples/heart"),
-                                    std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples/heart"}) {
-    if (FileExists(JoinPath(folder, "job.toml"))) {
+  for (const std::string& folder : {JoinPath(programs, "../share/domicile/examples"),
+                                    std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples"}) {
+    if (FileExists(JoinPath(folder, "heart/job.toml"))) {
       return folder;
     }
   }
   return Error(StatusCode::kNotFound,
-               "the files of the heart example are not here: build from a checkout, or install "
+               "the files of the examples are not here: build from a checkout, or install "
                "share/domicile/examples");
 }
 
@@ -95,7 +100,7 @@ StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& fede
       if (site.answer() != v1::ANSWER_HOLD) {
         continue;
       }
-      for (const DemoSite& known : HeartSites()) {
+      for (const DemoSite& known : federation.Case().sites) {
         if (known.name == site.site()) {
           const StatusOr<bool> approved = federation.Approve(known);
           failed = approved.status();
@@ -106,7 +111,7 @@ StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& fede
     return failed.ok();
   };
   RETURN_IF_ERROR(
-      client.WatchJob(job, on_event, {.timeout = std::chrono::minutes(10), .stop = {}}));
+      client.WatchJob(job, on_event, {.timeout = std::chrono::minutes(60), .stop = {}}));
   RETURN_IF_ERROR(failed);
   progress.Finish();
   return state;
@@ -114,8 +119,7 @@ StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& fede
 
 StatusOr<Exit> RunFederation(DemoFederation& federation, Context& context) {
   const auto began = std::chrono::steady_clock::now();
-  context.out << "Starting an aggregator in Ireland and four hospitals in three countries ...\n"
-              << std::flush;
+  context.out << "Starting " << federation.Case().opening << " ...\n" << std::flush;
   RETURN_IF_ERROR(federation.Start());
   ASSIGN_OR_RETURN(const std::unique_ptr<wire::AdminClient> client,
                    ConnectAsOperator({.aggregator = federation.Address(),
@@ -149,17 +153,52 @@ StatusOr<Exit> RunFederation(DemoFederation& federation, Context& context) {
   return proven ? Exit::kDone : Exit::kNotSo;
 }
 
-StatusOr<Exit> Demo(const DemoOptions& options, Context& context) {
-  if (options.example != "heart") {
-    return Error(StatusCode::kInvalidArgument,
-                 "there is no case `" + Visible(options.example) + "`; this version has `heart`");
+Status Misplaced(std::string_view option, std::string_view example) {
+  return Error(StatusCode::kInvalidArgument,
+               "`" + std::string(option) + "` belongs to `--case " + std::string(example) + "`");
+}
+
+StatusOr<DemoCase> MakeCase(const DemoOptions& options, const std::string& programs) {
+  CaseOptions of_case = options.of_case;
+  ASSIGN_OR_RETURN(of_case.examples, FindExamples(programs));
+  static const std::map<std::string_view, Split> splits = {
+      {"iid", Split::kIid}, {"dirichlet", Split::kDirichlet}, {"two-classes", Split::kTwoClasses}};
+  if (!options.split.empty()) {
+    const auto found = splits.find(options.split);
+    if (found == splits.end()) {
+      return Error(StatusCode::kInvalidArgument,
+                   "there is no split `" + Visible(options.split) +
+                       "`; there are `iid`, `dirichlet` and `two-classes`");
+    }
+    of_case.split = found->second;
   }
+  if (of_case.split != Split::kNone && options.example != "fashion") {
+    return Misplaced("--split", "fashion");
+  }
+  if (of_case.adapters && options.example != "reuters") {
+    return Misplaced("--adapters", "reuters");
+  }
+  if (options.example == "fashion") {
+    return FashionCase(of_case);
+  }
+  if (options.example == "reuters") {
+    return ReutersCase(of_case);
+  }
+  if (options.example != "heart") {
+    return Error(StatusCode::kInvalidArgument, "there is no case `" + Visible(options.example) +
+                                                   "`; there are `heart`, `fashion` and `reuters`");
+  }
+  return of_case.rows == 0 ? HeartCase(of_case)
+                           : StatusOr<DemoCase>(Misplaced("--rows", "fashion` or `--case reuters"));
+}
+
+StatusOr<Exit> Demo(const DemoOptions& options, Context& context) {
   ASSIGN_OR_RETURN(const std::string programs, FolderOfThisProgram());
-  ASSIGN_OR_RETURN(const std::string examples, FindExamples(programs));
+  ASSIGN_OR_RETURN(DemoCase demo_case, MakeCase(options, programs));
   ASSIGN_OR_RETURN(const Workplace place, MakeWorkplace(options));
   const auto run = [&]() -> StatusOr<Exit> {
     ASSIGN_OR_RETURN(DemoFederation federation,
-                     DemoFederation::Create(place.folder, examples, programs, options.rounds,
+                     DemoFederation::Create(place.folder, std::move(demo_case), programs,
                                             context.clock, context.random));
     StatusOr<Exit> exit = RunFederation(federation, context);
     federation.Stop();
@@ -182,11 +221,21 @@ StatusOr<Exit> Demo(const DemoOptions& options, Context& context) {
 void AddDemo(CLI::App& program, Context& context) {
   auto options = std::make_shared<DemoOptions>();  // shared with the closure that CLI11 keeps
   CLI::App* const command =
-      AddCommand(program, "demo", "Run a whole federation of four hospitals on this machine",
+      AddCommand(program, "demo", "Run a whole federation on this machine, on real data",
                  "domicile demo --dir /tmp/hearts");
-  command->add_option("--case", options->example, "which example; default: heart");
-  command->add_option("--rounds", options->rounds, "rounds of training; default: 40")
-      ->check(CLI::Range(1, 40));
+  command->add_option("--case", options->example,
+                      "which example: `heart` (four hospitals, the default), `fashion` (pictures), "
+                      "`reuters` (texts)");
+  command->add_option("--rounds", options->of_case.rounds, "rounds of training; default: the job's")
+      ->check(CLI::Range(1, 100));
+  command
+      ->add_option("--rows", options->of_case.rows,
+                   "fashion, reuters: training rows of all sites together")
+      ->check(CLI::Range(100, 40'000));
+  command->add_option("--split", options->split,
+                      "fashion: `iid` (default), `dirichlet` or `two-classes` a site");
+  command->add_flag("--adapters", options->of_case.adapters,
+                    "reuters: train adapters of the encoder, not its head alone");
   command->add_option("--dir", options->dir,
                       "work in this folder, absent or empty; implies --keep");
   command->add_flag("--keep", options->keep, "keep everything, and say where");

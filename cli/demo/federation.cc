@@ -17,7 +17,6 @@ namespace domicile::cli {
 
 namespace {
 
-constexpr std::string_view kFederation = "hearts.example";
 constexpr std::uint64_t kLargestExample = std::uint64_t{4} << 20U;
 constexpr std::chrono::seconds kReady{20};
 constexpr int kCertificateDays = 30;
@@ -26,40 +25,28 @@ Status Write(const std::string& path, const std::string& text) {
   return WriteFileDurably(path, AsBytes(text));
 }
 
-}  // namespace
-
-const std::vector<DemoSite>& HeartSites() {
-  static const std::vector<DemoSite> sites = {
-      {.name = "cleveland", .jurisdiction = "US-OH", .organisation = "cleveland-clinic"},
-      {.name = "budapest", .jurisdiction = "HU", .organisation = "hungarian-cardiology"},
-      {.name = "zurich-basel", .jurisdiction = "CH", .organisation = "zurich-basel-hospitals"},
-      {.name = "long-beach", .jurisdiction = "US-CA", .organisation = "va-long-beach"}};
-  return sites;
+std::string QuotedList(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) {
+    quoted.push_back(Quoted(text));
+  }
+  return "[" + Join(quoted, ", ") + "]";
 }
 
-StatusOr<DemoFederation> DemoFederation::Create(const std::string& folder,
-                                                const std::string& examples,
-                                                const std::string& programs, std::uint32_t rounds,
-                                                const Clock& clock, Random& random) {
-  DemoFederation demo(folder, examples, programs, clock.Now());
+}  // namespace
+
+StatusOr<DemoFederation> DemoFederation::Create(const std::string& folder, DemoCase demo_case,
+                                                const std::string& programs, const Clock& clock,
+                                                Random& random) {
+  DemoFederation demo(folder, std::move(demo_case), programs, clock.Now());
   RETURN_IF_ERROR(CreateFolders(folder));
   RETURN_IF_ERROR(demo.MakeIdentities(clock, random));
   RETURN_IF_ERROR(demo.WriteAggregator());
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : demo.case_.sites) {
     RETURN_IF_ERROR(Annotate(demo.WriteSite(site), "site `" + site.name + "`"));
   }
-  ASSIGN_OR_RETURN(std::string job, ReadFile(JoinPath(examples, "job.toml"), kLargestExample));
-  if (rounds > 0) {
-    // The example's own count, replaced; everything else of the file stays as people can read it.
-    const std::string own = "count = 40";
-    const std::size_t at = job.find(own);
-    if (at == std::string::npos) {
-      return Error(StatusCode::kInvalidArgument, "the example job does not say `" + own + "`");
-    }
-    job.replace(at, own.size(), "count = " + std::to_string(rounds));
-  }
-  RETURN_IF_ERROR(contracts::PlanFromJobFile(job, demo.JobFile()).status());
-  RETURN_IF_ERROR(Write(demo.JobFile(), job));
+  RETURN_IF_ERROR(contracts::PlanFromJobFile(demo.case_.job, demo.JobFile()).status());
+  RETURN_IF_ERROR(Write(demo.JobFile(), demo.case_.job));
   return demo;
 }
 
@@ -76,7 +63,7 @@ std::string DemoFederation::Program(const std::string& name) const {
 Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
   ASSIGN_OR_RETURN(
       Authority authority,
-      Authority::Create(Path("ca"), kFederation, std::chrono::days(365), clock.Now(), random));
+      Authority::Create(Path("ca"), case_.federation, std::chrono::days(365), clock.Now(), random));
   const auto issue = [&](IssueRequest request, const std::string& out) {
     request.days = kCertificateDays;
     return authority.Issue(request, out, clock.Now(), random).status();
@@ -97,7 +84,7 @@ Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
   person.role = crypto::Role::kOperator;
   person.name = "demo";
   RETURN_IF_ERROR(issue(person, OperatorIdentity()));
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     RETURN_IF_ERROR(CreateFolders(Path("sites/" + site.name)));
     IssueRequest request;
     request.role = crypto::Role::kSite;
@@ -119,16 +106,16 @@ Status DemoFederation::MakeIdentities(const Clock& clock, Random& random) {
   const std::string& roster = authority.RosterNote();
   RETURN_IF_ERROR(Write(Path("aggregator/identity/roster.note"), roster));
   RETURN_IF_ERROR(Write(JoinPath(OperatorIdentity(), "roster.note"), roster));
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     RETURN_IF_ERROR(Write(SitePath(site, "identity/roster.note"), roster));
   }
   return OkStatus();
 }
 
-Status DemoFederation::CopyExample(const std::string& from, const std::string& to) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(JoinPath(examples_, from), kLargestExample));
-  const bool has_periods = from.ends_with(".policy.toml") || from == "legal-facts.toml";
-  return Write(to, has_periods ? MoveExampleDates(text, now_) : text);
+Status DemoFederation::CopyPolicy(const std::string& name, const std::string& to) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadFile(JoinPath(case_.policies, name), kLargestExample));
+  return Write(to, MoveExampleDates(text, now_));
 }
 
 Status DemoFederation::WriteAggregator() {
@@ -136,7 +123,7 @@ Status DemoFederation::WriteAggregator() {
   for (const char* file :
        {"federation.policy.toml", "aggregator.policy.toml", "legal-facts.toml"}) {
     const std::string copy = JoinPath(Path("aggregator"), file);
-    RETURN_IF_ERROR(CopyExample(file, copy));
+    RETURN_IF_ERROR(CopyPolicy(file, copy));
     const std::vector<std::string> office = {Path("office/policies.key")};
     RETURN_IF_ERROR(SignPolicyFile(copy, office, now_).status());
   }
@@ -164,20 +151,19 @@ Status DemoFederation::WriteSite(const DemoSite& site) {
   for (const char* part : {"audit", "grants", "requests", "data/data", "trainer"}) {
     RETURN_IF_ERROR(CreateFolders(SitePath(site, part)));
   }
-  RETURN_IF_ERROR(
-      CopyExample("site." + site.name + ".policy.toml", SitePath(site, "site.policy.toml")));
+  RETURN_IF_ERROR(Write(SitePath(site, "site.policy.toml"),
+                        MoveExampleDates(case_.site_policies.at(site.name), now_)));
   for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
-    RETURN_IF_ERROR(CopyExample(file, SitePath(site, file)));
+    RETURN_IF_ERROR(CopyPolicy(file, SitePath(site, file)));
   }
   RETURN_IF_ERROR(SignPolicies(site));
-  RETURN_IF_ERROR(
-      CopyExample("dataset." + site.name + ".toml", SitePath(site, "data/dataset.toml")));
-  RETURN_IF_ERROR(
-      CopyExample("data/" + site.name + ".csv", SitePath(site, "data/data/" + site.name + ".csv")));
+  for (const auto& [name, bytes] : case_.files.at(site.name)) {
+    RETURN_IF_ERROR(WriteFileDurably(SitePath(site, "data/" + name), bytes));
+  }
   return Write(SitePath(site, "trainer/trainer.toml"),
                "[trainer]\n"
                "federation = " +
-                   Quoted(std::string(kFederation)) +
+                   Quoted(case_.federation) +
                    "\n"
                    "site = " +
                    Quoted(site.name) +
@@ -191,7 +177,10 @@ Status DemoFederation::WriteSite(const DemoSite& site) {
                    ApproverTable(approver_keys_.at(site.name)) +
                    "[compute]\n"
                    "strategy = \"one_device\"\n"
-                   "threads = 1\n");
+                   "threads = 1\n"
+                   "pretrained = " +
+                   QuotedList(case_.pretrained) +
+                   "\nvocabularies = " + QuotedList(case_.vocabularies) + "\n");
 }
 
 Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
@@ -208,7 +197,7 @@ Status DemoFederation::WriteAgentConfig(const DemoSite& site) {
 
 Status DemoFederation::WriteAgentConfigs(const std::string& address) {
   address_ = address;
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     RETURN_IF_ERROR(WriteAgentConfig(site));
   }
   return OkStatus();
@@ -219,7 +208,7 @@ Status DemoFederation::Start() {
                                                    Path("aggregator/aggregator.toml")},
                                                   Path("aggregator/output.log")));
   aggregator_ = std::move(aggregator);
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     ASSIGN_OR_RETURN(Child trainer, Child::Start({Program("domicile-trainer"), "--config",
                                                   SitePath(site, "trainer/trainer.toml")},
                                                  SitePath(site, "trainer/start.log")));
@@ -230,7 +219,7 @@ Status DemoFederation::Start() {
   for (Child& trainer : trainers_) {
     RETURN_IF_ERROR(trainer.WaitReady(kReady).status());
   }
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     ASSIGN_OR_RETURN(Child agent, Child::Start({Program("domicile-agent"), "--config",
                                                 SitePath(site, "agent.toml")},
                                                SitePath(site, "output.log")));
@@ -272,7 +261,7 @@ StatusOr<bool> DemoFederation::Approve(const DemoSite& site) {
 std::vector<std::pair<std::string, std::string>> DemoFederation::Logs() const {
   std::vector<std::pair<std::string, std::string>> logs = {
       {"aggregator", Path("aggregator/state/aggregator.db")}};
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : case_.sites) {
     logs.emplace_back(site.name, SitePath(site, "state/agent.db"));
   }
   return logs;

@@ -1,4 +1,4 @@
-// The demo's federation on disk and as processes: an authority, an aggregator, four hospitals.
+// The demo's federation on disk and as processes: an authority, an aggregator, the sites of a case.
 #pragma once
 
 #include <functional>
@@ -12,27 +12,18 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "cli/demo/child.h"
+#include "cli/demo/demo_case.h"
 
 namespace domicile::cli {
-
-struct DemoSite {
-  std::string name;
-  std::string jurisdiction;
-  std::string organisation;
-};
-
-// Cleveland, Budapest, Zurich and Basel, Long Beach.
-const std::vector<DemoSite>& HeartSites();
 
 // A folder for each party, with its configuration, output and `audit/`. One thread at a time.
 class DemoFederation {
  public:
   // Makes the folders, keys, certificates and configuration files of a new federation in `folder`.
-  // `examples`: where the example's files are; `programs`: where the programs are; `rounds`: how
-  // many rounds the job has, 0 for the example's own.
-  static StatusOr<DemoFederation> Create(const std::string& folder, const std::string& examples,
-                                         const std::string& programs, std::uint32_t rounds,
-                                         const Clock& clock, Random& random);
+  // `programs`: where the programs are.
+  static StatusOr<DemoFederation> Create(const std::string& folder, DemoCase demo_case,
+                                         const std::string& programs, const Clock& clock,
+                                         Random& random);
 
   // Starts the aggregator and every site, and waits until all are connected.
   Status Start();
@@ -45,6 +36,7 @@ class DemoFederation {
   // Signs what waits for approval at a site, as its operator would; true if something was signed.
   StatusOr<bool> Approve(const DemoSite& site);
 
+  const DemoCase& Case() const { return case_; }
   const std::string& Folder() const { return folder_; }
   std::string Address() const { return address_; }
   std::string OperatorIdentity() const { return Path("operator"); }
@@ -58,19 +50,20 @@ class DemoFederation {
   std::string LogKeyFile(const std::string& party) const;
 
  private:
-  DemoFederation(std::string folder, std::string examples, std::string programs, WallTime now)
+  DemoFederation(std::string folder, DemoCase demo_case, std::string programs, WallTime now)
       : folder_(std::move(folder)),
-        examples_(std::move(examples)),
+        case_(std::move(demo_case)),
         programs_(std::move(programs)),
         now_(now) {}
   Status MakeIdentities(const Clock& clock, Random& random);
   Status WriteAggregator();
   Status WriteSite(const DemoSite& site);
   Status WriteAgentConfig(const DemoSite& site);
-  Status CopyExample(const std::string& from, const std::string& to);
+  // A policy or the facts of the case, with their dates moved to today.
+  Status CopyPolicy(const std::string& name, const std::string& to);
 
   std::string folder_;
-  std::string examples_;
+  DemoCase case_;
   std::string programs_;
   WallTime now_;
   std::string address_;

@@ -48,15 +48,15 @@ std::string Three(const Json& measures, std::string_view key) {
 }
 
 // "local:cleveland" -> "cleveland's own model, used everywhere".
-std::string ModelTitle(const std::string& name) {
+std::string ModelTitle(const std::string& name, const std::string& place) {
   static constexpr std::string_view kLocal = "local:";
   if (name.starts_with(kLocal)) {
     return name.substr(kLocal.size()) + "'s own, used everywhere";
   }
-  static const std::map<std::string, std::string> titles = {
-      {"local at home", "each hospital its own, at home"},
+  const std::map<std::string, std::string> titles = {
+      {"local at home", "each " + place + " its own, at home"},
       {"centralised", "all records in one place (demo only)"},
-      {"federated", "FEDERATED: no record left its hospital"},
+      {"federated", "FEDERATED: no record left its " + place},
       {"federated, own intercept", "federated, each refits its own intercept"}};
   const auto found = titles.find(name);
   return found == titles.end() ? name : found->second;
@@ -65,9 +65,15 @@ std::string ModelTitle(const std::string& name) {
 StatusOr<Json> RunLocal(const DemoFederation& federation) {
   std::vector<std::string> command = {federation.Program("domicile-trainer"), "--local", "--plan",
                                       federation.JobFile()};
-  for (const DemoSite& site : HeartSites()) {
+  for (const DemoSite& site : federation.Case().sites) {
     command.emplace_back("--dataset");
     command.push_back(site.name + "=" + federation.SitePath(site, "data/dataset.toml"));
+  }
+  for (const std::string& file : federation.Case().pretrained) {
+    command.insert(command.end(), {"--pretrained", file});
+  }
+  for (const std::string& file : federation.Case().vocabularies) {
+    command.insert(command.end(), {"--vocabulary", file});
   }
   command.emplace_back("--model");
   command.push_back(federation.Path("operator/model.safetensors"));
@@ -184,14 +190,14 @@ Status PrintModels(const DemoFederation& federation, const v1::ShowJobResponse& 
   if (models == nullptr || models->TryArray() == nullptr) {
     return Error(StatusCode::kInternal, "`domicile-trainer --local` named no models");
   }
-  out << "\nModels, measured on the test records of all four hospitals\n  " << std::left
+  out << "\nModels, measured on the test records of all sites\n  " << std::left
       << std::setw(kNameWidth) << ""
       << "accuracy  majority     AUC  log loss\n";
   for (const Json& model : *models->TryArray()) {
     const Json* name = model.Find("name");
     const Json* all = model.Find("all");
     if (name != nullptr && all != nullptr && name->TryString() != nullptr) {
-      PrintModelRow(ModelTitle(*name->TryString()), *all, out);
+      PrintModelRow(ModelTitle(*name->TryString(), federation.Case().place), *all, out);
     }
   }
   const v1::RoundMetrics* pooled = nullptr;
@@ -214,7 +220,8 @@ Status PrintModels(const DemoFederation& federation, const v1::ShowJobResponse& 
   out << "  Majority: the accuracy of always giving the commoner answer. What only the demo may "
          "do, see\n"
          "  all records at once, was done by `domicile-trainer --local`, after the federation had "
-         "ended.\n";
+         "ended.\n"
+      << federation.Case().reference;
   return OkStatus();
 }
 

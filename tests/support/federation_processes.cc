@@ -95,10 +95,13 @@ StatusOr<std::unique_ptr<FederationProcesses>> FederationProcesses::Create(
   std::unique_ptr<FederationProcesses> made(new FederationProcesses(job));
   ASSIGN_OR_RETURN(const int port, FreePort(made->random_));
   made->address_ = "127.0.0.1:" + std::to_string(port);
-  ASSIGN_OR_RETURN(
-      cli::DemoFederation folders,
-      cli::DemoFederation::Create(made->folder_.In("federation"), ExampleFolder(), ProgramFolder(),
-                                  job.rounds, made->clock_, made->random_));
+  cli::CaseOptions options;
+  options.examples = std::string(DOMICILE_SOURCE_DIR) + "/deploy/examples";
+  options.rounds = job.rounds;
+  ASSIGN_OR_RETURN(cli::DemoCase hearts, cli::HeartCase(options));
+  ASSIGN_OR_RETURN(cli::DemoFederation folders,
+                   cli::DemoFederation::Create(made->folder_.In("federation"), std::move(hearts),
+                                               ProgramFolder(), made->clock_, made->random_));
   made->folders_.emplace(std::move(folders));
   const std::string config = made->folders_->Path("aggregator/aggregator.toml");
   ASSIGN_OR_RETURN(std::string text, ReadFile(config, kLargestFile));
