@@ -9,9 +9,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "cli/policy_analysis.h"
 #include "cli/policy_sources.h"
+#include "crypto/sha256.h"
 #include "policy/analysis/cases.h"
 #include "policy/analysis/mutation.h"
 
@@ -56,7 +58,8 @@ StatusOr<std::vector<std::string>> CaseFiles(const std::string& path) {
 
 StatusOr<analysis::CaseBook> ReadBook(const TestOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::string> files, CaseFiles(options.path));
-  analysis::CaseBook book;
+  analysis::CaseBook book(
+      [](std::string_view text) { return PrintHex(crypto::Sha256(AsBytes(text))); });
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(const std::string text, ReadSourceText(file));
     // Beside the case file, else from the root that was named.

@@ -116,6 +116,9 @@ class CaseReader {
       status_ = Annotate(facts.status(), Where(table));
       return;
     }
+    if (book_.digest_) {
+      facts->digest = book_.digest_(source->text);
+    }
     book_.facts_.push_back(*std::move(facts));
     texts.push_back(source->text);
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/engine/decide.h"
@@ -17,6 +18,9 @@ namespace domicile::policy::analysis {
 
 // The text of a source, by its path as the case file has it.
 using LoadText = std::function<StatusOr<std::string>(const std::string& path)>;
+
+// The SHA-256 of a text, 64 hexadecimal digits: this folder does not hash.
+using DigestText = std::function<std::string(std::string_view text)>;
 
 // A policy that cases use.
 struct CasePolicy {
@@ -50,6 +54,9 @@ struct Refusal {
 // The cases of several files, which share the policies that they name. One thread at a time.
 class CaseBook {
  public:
+  // Without `digest` the digests of legal facts are unknown, and a policy that names one denies.
+  explicit CaseBook(DigestText digest = {}) : digest_(std::move(digest)) {}
+
   // Adds the cases of one file. Errors: kInvalidArgument, as "FILE:LINE:COLUMN: what" where the
   // place is known, for the file or for a source that does not load; those of `load`.
   Status Add(std::string_view text, const std::string& file, const LoadText& load);
@@ -65,6 +72,7 @@ class CaseBook {
 
  private:
   friend class CaseReader;
+  DigestText digest_;
   std::vector<CasePolicy> policies_;
   std::vector<Facts> facts_;
   std::vector<std::string> facts_texts_;

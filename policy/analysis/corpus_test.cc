@@ -58,6 +58,27 @@ void CheckAlways(const CaseBook& book, const Case& each, const Decision& decisio
 
 }  // namespace
 
+TEST_CASE(
+    "CaseBook: legal facts have the digest of their text, and a policy that names it is met") {
+  const std::string name = "key_legal_facts.case";
+  const auto text = ReadFile(Beside("tests/policy_corpus/" + name), 1U << 20U);
+  REQUIRE(text.ok());
+  const auto load = [](const std::string& path) { return ReadFile(Beside(path), 1U << 20U); };
+  for (const char* digit : {"c", "d"}) {
+    CAPTURE(digit);
+    std::string asked;
+    CaseBook book([&](std::string_view facts) {
+      asked = facts;
+      return std::string(64, *digit);
+    });
+    REQUIRE(book.Add(*text, name, load).ok());
+
+    CHECK(asked == load("deploy/examples/heart/legal-facts.toml").value());
+    const Decision decision = book.Answer(book.cases().front());  // its policy names cccc...
+    CHECK(decision.Why() == (*digit == 'c' ? Reason::kPermitted : Reason::kLegalFactsDigest));
+  }
+}
+
 TEST_CASE("Corpus: every case comes out as written") {
   const CaseBook book = ReadCorpus();
 

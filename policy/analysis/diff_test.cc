@@ -1,5 +1,6 @@
 #include "policy/analysis/diff.h"
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -93,6 +94,29 @@ TEST_CASE("Diff: a loosened key is a gain, and the way back is none") {
     CHECK(DiffOf(loose, Site()).IsTightening());
     CHECK(!DiffOf(loose, Site()).IsSame());
   }
+}
+
+TEST_CASE("Diff: a bloc of which the facts say nothing is shown, though nobody is in it today") {
+  const std::string list = "allow.aggregator_locations = [\"IE\"]";
+  Facts facts = LegalFacts();
+  std::erase_if(facts.facts, [](const Fact& fact) { return fact.bloc == "EU"; });
+  const Policy with_bloc = SiteWith(list, "allow.aggregator_locations = [\"IE\", \"EU\"]");
+
+  const DiffResult named = Diff(Site(), with_bloc, {}, facts, kWindow);
+  CHECK(named.gained.empty());
+  const auto shown = std::find_if(
+      named.settings.begin(), named.settings.end(),
+      [](const SettingChange& change) { return change.key == "allow.aggregator_locations"; });
+  REQUIRE(shown != named.settings.end());
+  CHECK(shown->after == "EU (the legal facts do not say who is in it)");
+  CHECK(shown->loosens);
+  CHECK_FALSE(named.IsTightening());
+  const DiffResult left_out = Diff(with_bloc, Site(), {}, facts, kWindow);
+  CHECK(left_out.IsTightening());
+  CHECK_FALSE(left_out.IsSame());
+  // Of a list that denies it is the other way round.
+  const Policy denied = SiteWith(list, list + "\ndeny.locations = [\"EU\"]");
+  CHECK_FALSE(Diff(denied, Site(), {}, facts, kWindow).IsTightening());
 }
 
 TEST_CASE("Diff: what is gained is said with kinds, places and dates") {
