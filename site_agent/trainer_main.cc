@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "crypto/tree_digest.h"
 #include "models/cpu_check.h"
+#include "models/cuda_plugin.h"
 #include "site_agent/datasets/check_data.h"
 #include "site_agent/datasets/snapshot.h"
 #include "site_agent/sandbox/canary.h"
@@ -102,6 +103,9 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   }
   prepared.start.network = read.network;
   const bool has_loopback = read.network == policy::SandboxNetwork::kLoopback;
+  if (read.gpu) {  // while its libraries can be read
+    RETURN_IF_ERROR(models::LoadCudaPlugin(read.gpu->library).status());
+  }
   const std::vector<PathRule> paths = TrainerPaths(read, prepared.descriptions);
   ASSIGN_OR_RETURN(prepared.start.sandbox,
                    Apply(has_loopback ? TrainerLoopbackLockdown(paths) : TrainerLockdown(paths)));
@@ -109,6 +113,9 @@ StatusOr<Prepared> PrepareAndLock(TrainerConfig config,
   const CanaryReport canary = has_loopback ? TrainerLoopbackCanary(shut) : TrainerCanary(shut);
   RETURN_IF_ERROR(RequireShut(canary));
   prepared.start.canary = static_cast<std::uint32_t>(canary.tried.size());
+  if (read.gpu) {  // behind the walls: a driver starts threads, and must work there
+    RETURN_IF_ERROR(models::NumCudaDevices(read.gpu->library).status());
+  }
   return prepared;
 }
 

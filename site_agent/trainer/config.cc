@@ -122,6 +122,35 @@ void ReadPrecision(TomlTable& table, TrainerConfig& config) {
   }
 }
 
+models::cuda::Products ProductsOf(models::Precision precision) {
+  switch (precision) {
+    case models::Precision::kFloat32:
+      break;
+    case models::Precision::kBfloat16:
+      return models::cuda::Products::kBfloat16;
+    case models::Precision::kFloat16:
+      return models::cuda::Products::kFloat16;
+  }
+  return models::cuda::Products::kFloat32;
+}
+
+// After the precision: a GPU's products have it in hardware.
+void ReadDevice(TomlTable& table, std::string_view file, TrainerConfig& config) {
+  const std::string device = table.TryString("device").value_or("cpu");
+  const auto first = table.TryInt("first_gpu", 0, kMaxThreads);
+  const auto plugin = table.TryString("gpu_plugin");
+  if (device == "cuda") {
+    config.gpu = models::CudaSpec{.library = plugin ? ResolveBeside(file, *plugin) : "",
+                                  .ordinal = static_cast<int>(first.value_or(0)),
+                                  .products = ProductsOf(config.precision)};
+    config.strategy.make_device = models::CudaDevices(*config.gpu);
+  } else if (device != "cpu") {
+    table.Fail("device", "must be \"cpu\" or \"cuda\"");
+  } else if (first || plugin) {
+    table.Fail(first ? "first_gpu" : "gpu_plugin", "belongs to device \"cuda\"");
+  }
+}
+
 std::vector<std::string> ReadPaths(TomlTable& table, std::string_view key, std::string_view file) {
   std::vector<std::string> paths;
   for (const std::string& path : table.TryStrings(key).value_or(std::vector<std::string>{})) {
@@ -138,6 +167,7 @@ void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) 
   config.micro_batch =
       static_cast<std::size_t>(table.TryInt("micro_batch", 0, kMaxRows).value_or(0));
   ReadPrecision(table, config);
+  ReadDevice(table, file, config);
   config.checkpoint_steps =
       static_cast<std::uint64_t>(table.TryInt("checkpoint_steps", 0, kMaxRows).value_or(0));
   if (config.checkpoint_steps != 0 &&
@@ -229,6 +259,10 @@ std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
     for (const std::string& path : *files) {
       rules.push_back({path, PathAccess::kRead, true});
     }
+  }
+  if (config.gpu) {
+    const std::vector<PathRule> gpu = GpuPaths();
+    rules.insert(rules.end(), gpu.begin(), gpu.end());
   }
   for (const contracts::DatasetDescription& description : descriptions) {
     for (const std::string& path : contracts::DataPaths(description)) {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "contracts/approval.h"
 #include "contracts/dataset.h"
+#include "models/cuda_plugin.h"
 #include "models/strategy/strategy.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/trainer/program.h"
@@ -33,7 +34,8 @@ struct TrainerConfig {
   // Rows of a step that go through the model at once on one replica; 0: as the model's kind asks.
   std::size_t micro_batch = 0;
   models::Precision precision = models::Precision::kFloat32;
-  std::uint64_t checkpoint_steps = 0;  // from one checkpoint of a task to the next; 0: none
+  std::optional<models::CudaSpec> gpu;  // of replica 0; none: CPUs. strategy.make_device follows it
+  std::uint64_t checkpoint_steps = 0;   // from one checkpoint of a task to the next; 0: none
   // Files that jobs name by their SHA-256 and that are never sent: models and vocabularies.
   std::vector<std::string> pretrained;
   std::vector<std::string> vocabularies;
@@ -52,8 +54,8 @@ StatusOr<TrainerConfig> ReadTrainerConfig(const std::string& path);
 // for two of one alias.
 StatusOr<std::vector<contracts::DatasetDescription>> ReadDescriptions(const TrainerConfig& config);
 
-// What the locked trainer may open: data, models and vocabularies to read, the state folder to
-// write.
+// What the locked trainer may open: data, models, vocabularies and what GPUs need to read, the
+// state folder to write.
 std::vector<PathRule> TrainerPaths(const TrainerConfig& config,
                                    const std::vector<contracts::DatasetDescription>& descriptions);
 

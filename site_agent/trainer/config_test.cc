@@ -48,6 +48,34 @@ TEST_CASE("trainer.toml: paths stand beside the file, and defaults are the stric
   CHECK_FALSE(config->output.has_value());
 }
 
+TEST_CASE("trainer.toml: a device may be a GPU, whose products have the precision") {
+  const auto parse = [](const std::string& compute) {
+    return ParseTrainerConfig(Minimal() + "[compute]\n" + compute, "/etc/d/trainer.toml");
+  };
+  const auto config = parse(
+      "strategy = \"mirrored\"\nreplicas = 2\nprecision = \"bfloat16\"\ndevice = \"cuda\"\n"
+      "first_gpu = 3\ngpu_plugin = \"gpu.so\"\n");
+  REQUIRE(config.ok());
+  REQUIRE(config->gpu.has_value());
+  CHECK(config->gpu->library == "/etc/d/gpu.so");
+  CHECK(config->gpu->ordinal == 3);
+  CHECK(config->gpu->products == models::cuda::Products::kBfloat16);
+  const auto device = config->strategy.make_device(1);
+  REQUIRE(!device.ok());
+  CHECK(std::string(Message(device.status())).find("`/etc/d/gpu.so`") != std::string::npos);
+
+  const auto cpu = parse("device = \"cpu\"\n");
+  REQUIRE(cpu.ok());
+  CHECK_FALSE(cpu->gpu.has_value());
+  CHECK_FALSE(cpu->strategy.make_device);
+  for (const char* wrong : {"device = \"gpu\"\n", "first_gpu = 1\n", "gpu_plugin = \"a.so\"\n"}) {
+    CAPTURE(wrong);
+    const auto refused = parse(wrong);
+    REQUIRE(!refused.ok());
+    CHECK(std::string(Message(refused.status())).find("cuda") != std::string::npos);
+  }
+}
+
 TEST_CASE("trainer.toml: every key is read") {
   const std::string text = Minimal(
                                "socket_mode = \"0660\"\noutput = \"out.log\"\n"
