@@ -120,7 +120,8 @@ std::string JobText(const RoundShape& shape) {
          "[rounds]\ncount = " +
          std::to_string(shape.rounds + 1) + "\nquorum = " + std::to_string(shape.sites) +
          "\ndeadline_seconds = 600\n\n"
-         "[update]\nview = \"plain\"\nclip_l2 = 1.0\nscale_bits = 24\nvalue_bits = 26\nweight = \"equal\"\n"
+         "[update]\nview = \"plain\"\nclip_l2 = 1.0\nscale_bits = 24\nvalue_bits = 26\nweight = "
+         "\"equal\"\n"
          "max_sites = 16\n";
 }
 

@@ -81,6 +81,7 @@ void AddJob(CLI::App& program, Context& context);    // job.cc: submit, list, sh
 void AddJobApproval(CLI::App& program,
                     Context& context);                  // job_approval.cc: request, approve, deny
 void AddJobGrant(CLI::App& program, Context& context);  // job_grant.cc: `job plan`, and the above
-void AddPolicy(CLI::App& program, Context& context);    // policy.cc
+void AddModelExport(CLI::App& program, Context& context);  // model.cc
+void AddPolicy(CLI::App& program, Context& context);       // policy.cc
 
 }  // namespace domicile::cli

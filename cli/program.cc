@@ -22,6 +22,7 @@ void AddCommands(CLI::App& program, Context& context) {
   AddDemo(program, context);
   AddJob(program, context);
   AddJobGrant(program, context);
+  AddModelExport(program, context);
   AddPolicy(program, context);
 }
 
