@@ -103,11 +103,14 @@ Status Run(const std::string& config_path, const Signals& signals) {
         "policy_signers = \"none\": policies and legal facts are taken unsigned; whoever can "
         "write the files decides what this federation allows");
   }
+  ASSIGN_OR_RETURN(models::PretrainedModels pretrained,
+                   models::PretrainedModels::Read(config.pretrained));
   ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
                    Coordinator::Open({.state_folder = config.state,
                                       .max_update_bytes = config.update_bytes,
                                       .version = DOMICILE_VERSION,
-                                      .policies = PolicyFilesOf(config, place)},
+                                      .policies = PolicyFilesOf(config, place),
+                                      .pretrained = std::move(pretrained)},
                                      std::move(identity), clock, random));
   FederationService federation(*coordinator);
   AdminService admin(*coordinator, clock);

@@ -17,7 +17,7 @@ TEST_CASE("job approve: shows what is approved, and writes a grant that verifies
   CHECK(outcome.exit == 0);
   CHECK(outcome.Says("approval for site charite of federation fed.example"));
   CHECK(outcome.Says("job          heart-1"));
-  CHECK(outcome.Says("plan         e969 13b6 4f21"));
+  CHECK(outcome.Says("plan         3afa 26fd 108d"));
   CHECK(outcome.Says("until        2026-12-31T00:00:00.000Z"));
   CHECK(outcome.Says("in all       2723 numbers"));
   CHECK(outcome.Says("signed by fed.example/site/charite/officer"));
@@ -61,7 +61,7 @@ TEST_CASE("job approve: another plan than the request's is not signed") {
   CHECK(outcome.exit == 1);
   CHECK(outcome.Complains("is not the plan of this request"));
   CHECK(outcome.Complains("0909 0909"));
-  CHECK(outcome.Complains("e969 13b6"));
+  CHECK(outcome.Complains("3afa 26fd"));
   CHECK_FALSE(office.Has("grant"));
 }
 

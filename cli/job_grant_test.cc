@@ -12,7 +12,7 @@ TEST_CASE("job plan: says what a job asks, in words") {
 
   CHECK(outcome.exit == 0);
   CHECK(outcome.Says("plan \"Heart disease at four hospitals\""));
-  CHECK(outcome.Says("digest       e969 13b6 4f21"));
+  CHECK(outcome.Says("digest       3afa 26fd 108d"));
   CHECK(outcome.Says("purpose      scientific_research"));
   CHECK(outcome.Says("reads        age, trestbps, chol, "));
   CHECK(outcome.Says("label        num > 0"));

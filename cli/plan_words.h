@@ -12,7 +12,7 @@
 
 namespace domicile::cli {
 
-// "e969 13b6 4f21 ...": to be compared by eye, or read out over a telephone.
+// "3afa 26fd 108d ...": to be compared by eye, or read out over a telephone.
 std::string GroupedHex(const Digest& digest);
 
 // A job file, or the text of a plan. Errors: as ReadFile in base/file.h; kInvalidArgument.

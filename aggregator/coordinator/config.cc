@@ -33,6 +33,10 @@ StatusOr<Config> ParseConfig(std::string_view toml, std::string_view file) {
   config.federation_policy = path("federation_policy");
   config.aggregator_policy = path("aggregator_policy");
   config.legal_facts = path("legal_facts");
+  for (const std::string& model :
+       main.TryStrings("pretrained").value_or(std::vector<std::string>{})) {
+    config.pretrained.push_back(ResolveBeside(file, model));
+  }
   constexpr std::array<std::string_view, 3> kSources = {"federation", "aggregator", "facts"};
   config.policy_signers = contracts::ReadPolicySigners(root, main, kSources);
   if (std::optional<TomlTable> limits = root.TryTable("limits")) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "contracts/in_force/policy_keeper.h"
@@ -20,6 +21,7 @@ struct Config {
   std::string aggregator_policy;
   std::string legal_facts;
   contracts::PolicySigners policy_signers;
+  std::vector<std::string> pretrained;  // model files that jobs may start from
   std::uint64_t update_bytes = std::uint64_t{1} << 30U;
   std::uint32_t upload_slots = 4;
   std::int32_t window_bytes = 4 << 20;

@@ -36,6 +36,7 @@
 #include "base/random.h"
 #include "contracts/identity.h"
 #include "crypto/certificate.h"
+#include "models/plans/pretrained.h"
 
 namespace domicile::aggregator {
 
@@ -44,6 +45,7 @@ struct CoordinatorOptions {
   std::uint64_t max_update_bytes = 0;
   std::string version;  // of the program, for the log
   contracts::PolicyKeeperOptions policies = {};
+  models::PretrainedModels pretrained{};  // what first models may come from
 };
 
 // Begin said: send the bytes.

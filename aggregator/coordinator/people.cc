@@ -32,7 +32,7 @@ StatusOr<JobView> Coordinator::Submit(std::string_view operator_name, std::strin
                      " bytes, but `limits.update_bytes` of this aggregator is " +
                      std::to_string(options_.max_update_bytes));
   }
-  ASSIGN_OR_RETURN(const Bytes model, FirstModel(plan));
+  ASSIGN_OR_RETURN(const Bytes model, FirstModel(plan, options_.pretrained));
   const ModelRow first{.digest = crypto::TreeDigest(model), .size_bytes = model.size()};
 
   const MutexLock lock(mutex_);

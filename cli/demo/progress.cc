@@ -43,7 +43,7 @@ void Progress::Show(const v1::WatchJobResponse& event) {
     loss_ = event.metrics().loss();
   }
   if (event.summary().state() == v1::JOB_STATE_WAITING && !told_approvals_) {
-    out_ << "Each hospital's operator signs the grant for this plan ...\n";
+    out_ << "Each site's operator signs the grant for this plan ...\n";
     told_approvals_ = true;
   }
   if (is_terminal_) {

@@ -1,6 +1,7 @@
 // News stories of the Reuters-21578 collection, about grain or not, as Debian's package `weka` has
 // them; cut up for four laboratories so that those with few stories have most of those about grain.
 // A site's table holds one of the set's test stories behind every three others (`test_every = 4`).
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t kSites = 4;
 constexpr std::size_t kTestEvery = 4;
 constexpr std::uint64_t kSeed = 1;
+constexpr std::size_t kStoriesForAdapters = 400;
 constexpr std::uint64_t kLargestFile = std::uint64_t{64} << 20U;
 // Shares of the stories about grain, and of the others: 22, 10, 4 and 2 in a hundred are about it.
 constexpr std::array<double, kSites> kShareOfGrain = {0.4, 0.3, 0.2, 0.1};
@@ -93,9 +95,11 @@ StatusOr<DemoCase> ReutersCase(const CaseOptions& options) {
       std::swap((*stories)[i - 1], (*stories)[random.Below(i)]);
     }
   }
-  if (options.rows != 0 && options.rows < training.size()) {
-    training.resize(options.rows);
-  }
+  // Training whole encoders takes a while, even by adapters.
+  const std::size_t rows = options.rows != 0  ? options.rows
+                           : options.adapters ? kStoriesForAdapters
+                                              : training.size();
+  training.resize(std::min(rows, training.size()));
   const Partition partition = Cut(training);
   std::size_t next_test = 0;
   for (std::size_t site = 0; site < kSites; ++site) {
