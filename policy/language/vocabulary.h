@@ -44,7 +44,9 @@ enum class View : std::uint8_t {
 };
 
 // What for. The permitted uses of EHDS Art. 53, two more, and the prohibited uses of Art. 54: a
-// plan can name one of those, and be refused for it.
+// plan can name one of those, and be refused for it. That the articles list permitted purposes,
+// among them the training of algorithms, and prohibited ones has a source; their wording and
+// letters are from memory, and to be confirmed against the Regulation by counsel.
 enum class Purpose : std::uint8_t {
   kNone = 0,
   kScientificResearch = 1,

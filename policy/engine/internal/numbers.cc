@@ -45,7 +45,8 @@ void Evaluation::CheckPlan() {
   WantAtLeast(terms_.min_local_steps, plan.local_steps, Reason::kLocalSteps,
               "the plan trains local steps:", "require.privacy.min_local_steps");
   WantAtLeast(terms_.dp_mode, plan.dp_mode, Reason::kPrivacyRequired,
-              "the plan's differential privacy is", "require.privacy.dp_mode");
+              "no program adds noise yet: the plan's differential privacy is",
+              "require.privacy.dp_mode");
   // With a quorum below the minimum the floor of a phase is raised; with a cap below it, nothing
   // could ever be released.
   WantAtLeast(terms_.min_contributors, std::uint64_t{plan.max_sites}, Reason::kMinContributors,
