@@ -67,10 +67,9 @@ TEST_CASE("domicile bench training: on a device of a plug-in, with a batch of on
 }
 
 TEST_CASE("domicile bench training: what a strategy reaches, and where its time goes") {
-  const nlohmann::json facts =
-      Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp", "--batch", "10",
-             "--replicas", "3", "--strategy", "mirrored", "--strategy", "parameter_server",
-             "--json"});
+  const nlohmann::json facts = Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp",
+                                      "--batch", "10", "--replicas", "3", "--strategy", "mirrored",
+                                      "--strategy", "parameter_server", "--json"});
   const nlohmann::json& strategies = facts.at("strategies");
   REQUIRE(strategies.size() == 2);
   for (const nlohmann::json& strategy : strategies) {
