@@ -42,7 +42,7 @@ class BenchHandler final : public site_agent::TaskHandler {
   }
 
   std::variant<site_agent::ResultMessage, site_agent::FailedMessage> Run(
-      const site_agent::TaskMessage& task, const std::function<void(std::uint32_t)>& /*progress*/,
+      const site_agent::TaskMessage& task, const site_agent::ProgressSink& /*progress*/,
       std::stop_token /*stop*/) override {
     site_agent::ResultMessage result;
     result.phase = task.phase;

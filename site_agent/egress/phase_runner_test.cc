@@ -53,8 +53,7 @@ class FakeTrainer final : public TaskHandler {
   std::optional<FailedMessage> Admit(const TaskMessage&, std::uint64_t) override {
     return std::nullopt;
   }
-  std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task,
-                                                 const std::function<void(std::uint32_t)>&,
+  std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task, const ProgressSink&,
                                                  std::stop_token) override {
     ++runs;
     ResultMessage result;

@@ -1,4 +1,6 @@
 // From an open phase to an update in the outbox: intake, data, training, the gate.
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "audit/records.h"
@@ -20,6 +22,20 @@ Reason TrainerReason(const Status& failed, bool stopped) {
     return Reason::kTrainerUnavailable;
   }
   return stopped ? Reason::kCancelled : Reason::kTrainerFailed;
+}
+
+// Shown in this site's own output, at most every ten seconds.
+ProgressSink TellProgress(const OpenedPhase& phase) {
+  using Steady = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kPace(10);
+  const std::string task = "`" + phase.id.job.text() + "` round " + std::to_string(phase.id.round) +
+                           " " + std::string(contracts::PhaseName(phase.id.phase)) + ": ";
+  return [task, kPace, next = Steady::now() + kPace](const TaskProgress& progress) mutable {
+    if (Steady::now() >= next) {
+      next = Steady::now() + kPace;
+      LogInfo(task + ProgressText(progress));
+    }
+  };
 }
 
 // The row and the leaf of what the gate lets through.
@@ -212,8 +228,8 @@ std::variant<TaskResult, Reason> PhaseRunner::Train(const OpenedPhase& phase, co
                             .base_model = job.row.base_model,
                             .model = phase.model,
                             .model_file = model};
-  StatusOr<TaskOutcome> outcome = site_.trainer.RunTask(
-      request, [](std::uint32_t) {}, phase.deadline, stop);
+  StatusOr<TaskOutcome> outcome =
+      site_.trainer.RunTask(request, TellProgress(phase), phase.deadline, stop);
   Reason reason = Reason::kNone;
   if (!outcome.ok()) {
     LogWarning("the trainer: " + std::string(Message(outcome.status())));

@@ -39,9 +39,9 @@ Status TrainerLink::Connect() {
   return OkStatus();
 }
 
-StatusOr<TaskOutcome> TrainerLink::RunTask(
-    const TaskRequest& request, const std::function<void(std::uint32_t percent)>& progress,
-    std::chrono::steady_clock::time_point deadline, std::stop_token stop) {
+StatusOr<TaskOutcome> TrainerLink::RunTask(const TaskRequest& request, const ProgressSink& progress,
+                                           std::chrono::steady_clock::time_point deadline,
+                                           std::stop_token stop) {
   while (!stop.stop_requested()) {
     Status failed = Connect();
     if (failed.ok()) {

@@ -27,8 +27,7 @@ class TrainerLink {
   // again, until `deadline`: a trainer that was killed and started again does the work anew, and
   // nothing of it had left. Errors: kUnavailable (no trainer before the deadline), kCancelled,
   // kInvalidArgument (it does not speak the protocol).
-  StatusOr<TaskOutcome> RunTask(const TaskRequest& request,
-                                const std::function<void(std::uint32_t percent)>& progress,
+  StatusOr<TaskOutcome> RunTask(const TaskRequest& request, const ProgressSink& progress,
                                 std::chrono::steady_clock::time_point deadline,
                                 std::stop_token stop);
 

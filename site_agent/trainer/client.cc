@@ -69,9 +69,8 @@ class Exchange {
   Exchange(FrameSocket& socket, const contracts::Plan& plan, const TaskRequest& request)
       : socket_(socket), plan_(plan), request_(request) {}
 
-  StatusOr<TaskOutcome> Run(const std::function<void(std::uint32_t)>& progress,
-                            const std::stop_token& stop, const WakeSignal& stopped,
-                            std::chrono::milliseconds cancel_timeout) {
+  StatusOr<TaskOutcome> Run(const ProgressSink& progress, const std::stop_token& stop,
+                            const WakeSignal& stopped, std::chrono::milliseconds cancel_timeout) {
     socket_.SetWake(stopped.descriptor());
     RETURN_IF_ERROR(SendTask());
     socket_.SetWake(-1);
@@ -108,17 +107,17 @@ class Exchange {
     return socket_.Send(EncodeFrame(task));
   }
 
-  Status ReadAnswer(const std::function<void(std::uint32_t)>& progress) {
+  Status ReadAnswer(const ProgressSink& progress) {
     ASSIGN_OR_RETURN(TrainerMessage message,
                      ReadMessage(socket_, MaxResultBytes(plan_, request_.phase)));
-    if (const auto* percent = std::get_if<ProgressMessage>(&message)) {
+    if (const auto* told = std::get_if<ProgressMessage>(&message)) {
       // Never falling: a foreign trainer's jumps would be a channel.
-      if (percent->percent < last_percent_) {
+      if (told->percent < last_percent_) {
         return Error(StatusCode::kInvalidArgument, "trainer socket: progress went back");
       }
-      last_percent_ = percent->percent;
+      last_percent_ = told->percent;
       if (progress) {
-        progress(last_percent_);
+        progress(*told);
       }
       return OkStatus();
     }
@@ -171,9 +170,9 @@ TrainerClient::TrainerClient(TrainerClient&&) noexcept = default;
 TrainerClient& TrainerClient::operator=(TrainerClient&&) noexcept = default;
 TrainerClient::~TrainerClient() = default;
 
-StatusOr<TaskOutcome> TrainerClient::RunTask(
-    const TaskRequest& request, const std::function<void(std::uint32_t percent)>& progress,
-    std::stop_token stop, std::chrono::milliseconds cancel_timeout) {
+StatusOr<TaskOutcome> TrainerClient::RunTask(const TaskRequest& request,
+                                             const ProgressSink& progress, std::stop_token stop,
+                                             std::chrono::milliseconds cancel_timeout) {
   ASSIGN_OR_RETURN(const contracts::Plan plan, contracts::PlanFromText(request.plan_text));
   ASSIGN_OR_RETURN(const WakeSignal stopped, WakeSignal::Make());
   const std::stop_callback raise(stop, [&] { stopped.Raise(); });

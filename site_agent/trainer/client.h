@@ -92,8 +92,8 @@ class TrainerClient {
   // not fit the plan; the plan itself), kDeadlineExceeded (no answer to a cancel), kCancelled
   // (stopped while the model was still being sent).
   StatusOr<TaskOutcome> RunTask(
-      const TaskRequest& request, const std::function<void(std::uint32_t percent)>& progress,
-      std::stop_token stop, std::chrono::milliseconds cancel_timeout = std::chrono::seconds(10));
+      const TaskRequest& request, const ProgressSink& progress, std::stop_token stop,
+      std::chrono::milliseconds cancel_timeout = std::chrono::seconds(10));
 
   TrainerClient(TrainerClient&&) noexcept;
   TrainerClient& operator=(TrainerClient&&) noexcept;

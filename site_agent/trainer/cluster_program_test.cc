@@ -230,8 +230,8 @@ TEST_CASE("Cluster of trainers: a worker killed in the middle costs time and no 
   TrainerClient client = cluster.site.Connect("t0.sock");
   bool killed = false;
   const auto ended = client.RunTask(cluster.site.Request(1, PhaseKind::kTrain),
-                                    [&](std::uint32_t percent) {
-                                      if (percent == 0 || killed) {
+                                    [&](const TaskProgress& told) {
+                                      if (told.percent == 0 || killed) {
                                         return;
                                       }
                                       killed = true;

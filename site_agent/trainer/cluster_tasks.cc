@@ -199,7 +199,7 @@ Status WorkerTasks::ServeOne(TaskHandler& handler, std::uint64_t max_payload,
     return Error(StatusCode::kUnavailable, "the chief said something else than to begin");
   }
   const auto ended = handler.Run(
-      task, [](std::uint32_t /*percent*/) {}, stop);
+      task, [](const TaskProgress& /*of one of many*/) {}, stop);
   if (const auto* failed = std::get_if<FailedMessage>(&ended)) {
     RETURN_IF_ERROR(refuse(failed->reason));
     return Error(StatusCode::kUnavailable, "the task failed here");

@@ -153,6 +153,7 @@ class Stepper {
 
   // All rows in every step.
   std::optional<Fault> RunFullBatches(const models::BatchView& all) {
+    start_ = clock_.Monotonic();
     for (std::uint64_t step = first_; step < steps_; ++step) {
       if (std::optional<Fault> fault = Step(step, all)) {
         return fault;
@@ -165,8 +166,6 @@ class Stepper {
   std::optional<Fault> RunBatches(const PreparedModel& prepared,
                                   models::StagePtr<std::vector<std::size_t>> indices) {
     const Rows& rows = all_;
-    const FakeClock still{WallTime{}};
-    const Clock& clock = options_.clock != nullptr ? *options_.clock : still;
     std::vector<bool> seen(rows.NumRows(), false);
     // What the steps before a checkpoint used, without making their batches again.
     for (std::uint64_t step = 0; step < first_; ++step) {
@@ -179,8 +178,9 @@ class Stepper {
                                return MakeBatch(prepared, rows, of_batch);
                              },
                              1),
-                         clock);
-    const MonotonicTime start = clock.Monotonic();
+                         clock_);
+    waited_ = [&batches] { return batches->Waited(); };
+    start_ = clock_.Monotonic();
     for (std::uint64_t step = first_; step < steps_; ++step) {
       const std::optional<RowBatch> batch = batches->Next();
       DOMICILE_CHECK(batch.has_value());  // an epoch has a batch, and the pipeline repeats
@@ -189,7 +189,7 @@ class Stepper {
       }
       Count(batch->indices, seen);
     }
-    const std::chrono::nanoseconds took = clock.Monotonic() - start;
+    const std::chrono::nanoseconds took = clock_.Monotonic() - start_;
     if (took.count() > 0) {
       input_stall_ =
           static_cast<double>(batches->Waited().count()) / static_cast<double>(took.count());
@@ -237,12 +237,33 @@ class Stepper {
                            "; the plan's learning rate may be too high");
     }
     const auto percent = static_cast<std::uint32_t>((step + 1) * 100 / steps_);
+    examples_ += batch.NumExamples();
     if (options_.progress && percent != percent_) {
       percent_ = percent;
-      options_.progress(percent);
+      options_.progress({percent, Figures(*loss / static_cast<double>(batch.NumExamples()))});
     }
     Keep(step + 1);
     return std::nullopt;
+  }
+
+  // Of the steps since first_; without a clock there is nothing to tell.
+  std::optional<TrainFigures> Figures(double loss) const {
+    const double seconds = std::chrono::duration<double>(clock_.Monotonic() - start_).count();
+    if (!(seconds > 0)) {
+      return std::nullopt;
+    }
+    const auto permille = [](double share) {
+      return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 1.0) * 1000));
+    };
+    TrainFigures figures;
+    figures.examples_per_second =
+        static_cast<std::uint64_t>(static_cast<double>(examples_) / seconds);
+    figures.loss_micro = LossUnits(loss);
+    figures.stall_permille = permille(std::chrono::duration<double>(waited_()).count() / seconds);
+    for (const models::ReplicaReport& replica : strategy_.Report().replicas) {
+      figures.replicas.push_back({permille(replica.CommunicationShare()), replica.state_bytes});
+    }
+    return figures;
   }
 
   const DatasetAlias& alias_;
@@ -250,8 +271,14 @@ class Stepper {
   const TrainOptions& options_;
   std::uint64_t steps_;
   models::Strategy& strategy_;
+  const FakeClock still_{WallTime{}};
+  const Clock& clock_ = options_.clock != nullptr ? *options_.clock : still_;
   std::uint64_t first_ = 0;  // step to begin with
   std::uint64_t rows_ = 0;   // distinct rows that steps used
+  MonotonicTime start_{};    // of the steps
+  std::uint64_t examples_ = 0;
+  // For input, so far.
+  std::function<std::chrono::nanoseconds()> waited_ = [] { return std::chrono::nanoseconds(0); };
   double input_stall_ = 0;
   std::uint32_t percent_ = 0;
 };

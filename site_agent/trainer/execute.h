@@ -25,6 +25,7 @@
 #include "models/strategy/strategy.h"
 #include "site_agent/datasets/dataset.h"
 #include "site_agent/trainer/metrics.h"
+#include "site_agent/trainer/progress.h"
 #include "site_agent/trainer/work.h"
 
 namespace domicile::site_agent {
@@ -53,7 +54,7 @@ struct TrainOptions {
   std::size_t micro_batch = 0;  // rows of a step that go through the model at once; 0: by the model
   models::Precision precision = models::Precision::kFloat32;
   std::stop_token stop;
-  std::function<void(std::uint32_t percent)> progress;  // may be empty; called between steps
+  ProgressSink progress;         // may be empty; called between steps
   const Clock* clock = nullptr;  // measures `input_stall`; without it that stays 0
   // Of this task alone: training goes on from the last one there is, to the same bits, and keeps
   // one after every `checkpoint_steps` steps. Null: none.

@@ -368,9 +368,9 @@ TEST_CASE("Train: an interrupted task goes on from its checkpoint to the same bi
     options.checkpoints = &first;
     options.checkpoint_steps = 4;
     options.stop = stop.get_token();
-    options.progress = [&](std::uint32_t percent) {
-      last_seen = percent;
-      if (percent >= 75) {
+    options.progress = [&](const TaskProgress& told) {
+      last_seen = told.percent;
+      if (told.percent >= 75) {
         stop.request_stop();
       }
     };
@@ -382,7 +382,7 @@ TEST_CASE("Train: an interrupted task goes on from its checkpoint to the same bi
     std::vector<std::uint32_t> seen;
     options.checkpoints = &second;
     options.stop = {};
-    options.progress = [&seen](std::uint32_t percent) { seen.push_back(percent); };
+    options.progress = [&seen](const TaskProgress& told) { seen.push_back(told.percent); };
     const auto resumed = *Train(plan, data, model, 1, options);
     CHECK(seen == std::vector<std::uint32_t>{75, 83, 91, 100});
     CHECK(resumed.delta == whole.delta);

@@ -200,13 +200,29 @@ TEST_CASE("Train: reports progress in whole per cent and stops when told") {
   const LoadedDataset data = Synthetic(plan, 10);
   std::vector<std::uint32_t> seen;
   TrainOptions options;
-  options.progress = [&seen](std::uint32_t percent) { seen.push_back(percent); };
+  options.progress = [&seen](const TaskProgress& told) { seen.push_back(told.percent); };
   CHECK(Train(plan, data, FirstModel(plan), 1, options).ok());
   CHECK(seen == std::vector<std::uint32_t>{25, 50, 75, 100});
 
+  // With a clock it also says how fast, at what loss, and what each replica did.
+  const SystemClock clock;
+  options.clock = &clock;
+  options.strategy = {.kind = models::StrategyKind::kMirrored, .replicas = 2};
+  std::optional<TrainFigures> last;
+  options.progress = [&last](const TaskProgress& told) { last = told.figures; };
+  CHECK(Train(plan, data, FirstModel(plan), 1, options).ok());
+  REQUIRE(last.has_value());
+  CHECK(last->examples_per_second > 0);
+  CHECK(last->loss_micro.value_or(-1) > 0);
+  CHECK(last->stall_permille == 0);  // every step has all rows: there is no input to wait for
+  REQUIRE(last->replicas.size() == 2);
+  CHECK(last->replicas[1].state_bytes > 0);
+  options.strategy = {};
+  options.clock = nullptr;
+
   std::stop_source stop;
   options.stop = stop.get_token();
-  options.progress = [&stop](std::uint32_t /*percent*/) { stop.request_stop(); };
+  options.progress = [&stop](const TaskProgress& /*told*/) { stop.request_stop(); };
   const auto cancelled = Train(plan, data, FirstModel(plan), 1, options);
   REQUIRE_FALSE(cancelled.ok());
   CHECK(cancelled.TheFault().Travels().reason == Reason::kCancelled);

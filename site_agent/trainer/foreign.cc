@@ -161,8 +161,7 @@ Outcome<TrainResult> ForeignTrainer::ReadAnswer(const ForeignTask& task) {
 
 Outcome<TrainResult> ForeignTrainer::Train(const ForeignTask& task,
                                            const std::vector<models::NamedTensor>& model,
-                                           const std::function<void(std::uint32_t)>& progress,
-                                           std::stop_token stop) {
+                                           const ProgressSink& progress, std::stop_token stop) {
   if (const Status written = WriteInput(task, model); !written.ok()) {
     const Reason reason = written.code() == StatusCode::kInvalidArgument ? Reason::kModelShape
                                                                          : Reason::kTrainerFailed;

@@ -17,6 +17,7 @@
 #include "site_agent/trainer/execute.h"
 #include "site_agent/trainer/program.h"
 #include "site_agent/trainer/program_launcher.h"
+#include "site_agent/trainer/progress.h"
 
 namespace domicile::site_agent {
 
@@ -41,8 +42,7 @@ class ForeignTrainer {
   // here: names and shapes are the plan's, values finite, counts within the dataset's rows. Faults:
   // kModelShape, kNotFinite, kOutOfRange, kNoExamples, kCancelled, kTrainerFailed.
   Outcome<TrainResult> Train(const ForeignTask& task, const std::vector<models::NamedTensor>& model,
-                             const std::function<void(std::uint32_t)>& progress,
-                             std::stop_token stop);
+                             const ProgressSink& progress, std::stop_token stop);
 
  private:
   Status WriteInput(const ForeignTask& task, const std::vector<models::NamedTensor>& model);

@@ -108,7 +108,7 @@ class HostileSite {
   }
 
   TaskOutcome Round(RoundNumber round, std::stop_token stop = {},
-                    const std::function<void(std::uint32_t)>& progress = {}) {
+                    const ProgressSink& progress = {}) {
     StatusOr<TaskOutcome> outcome =
         client_->RunTask(site_.Request(round, PhaseKind::kTrain), progress, std::move(stop));
     REQUIRE_MESSAGE(outcome.ok(), Message(outcome.status()));
@@ -306,11 +306,12 @@ TEST_CASE("Foreign program: a flood of output and progress is cut, and only whol
   std::vector<std::uint32_t> seen;
   std::stop_source stop;
 
-  const TaskOutcome flooded = hostile.Round(1, {}, [&](std::uint32_t p) { seen.push_back(p); });
+  const TaskOutcome flooded =
+      hostile.Round(1, {}, [&](const TaskProgress& told) { seen.push_back(told.percent); });
   const std::size_t log_bytes = hostile.ProgramLog().size();
-  const TaskOutcome held = hostile.Round(2, stop.get_token(), [&](std::uint32_t percent) {
-    seen.push_back(percent);
-    if (percent == 30) {
+  const TaskOutcome held = hostile.Round(2, stop.get_token(), [&](const TaskProgress& told) {
+    seen.push_back(told.percent);
+    if (told.percent == 30) {
       stop.request_stop();
     }
   });

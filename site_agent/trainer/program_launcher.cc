@@ -182,8 +182,7 @@ StatusOr<ProgramLauncher> ProgramLauncher::Start(const ProgramSpec& spec, FileHa
   return ProgramLauncher(std::move(orders.write), std::move(reports.read));
 }
 
-StatusOr<ProgramOutcome> ProgramLauncher::Run(std::uint32_t dataset,
-                                              const std::function<void(std::uint32_t)>& progress,
+StatusOr<ProgramOutcome> ProgramLauncher::Run(std::uint32_t dataset, const ProgressSink& progress,
                                               std::stop_token stop) {
   constexpr int kLookAtStopMs = 50;
   const Order run = {OrderKind::kRun, dataset};
@@ -208,7 +207,7 @@ StatusOr<ProgramOutcome> ProgramLauncher::Run(std::uint32_t dataset,
       return Gone();
     }
     if (report.kind == ReportKind::kProgress) {
-      progress(report.value);
+      progress({report.value});
     } else if (report.kind == ReportKind::kEnd) {
       return ProgramOutcome{static_cast<ProgramEnd>(report.value), report.detail};
     }

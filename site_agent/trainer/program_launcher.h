@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "site_agent/sandbox/lockdown.h"
 #include "site_agent/sandbox/program_walls.h"
+#include "site_agent/trainer/progress.h"
 
 namespace domicile::site_agent {
 
@@ -59,8 +60,7 @@ class ProgramLauncher {
   // Runs the program on the dataset of that number. When it returns, nothing the run started lives
   // on. `progress` takes rising whole per cent, on this thread. Errors: kUnavailable (the launcher
   // is gone).
-  StatusOr<ProgramOutcome> Run(std::uint32_t dataset,
-                               const std::function<void(std::uint32_t)>& progress,
+  StatusOr<ProgramOutcome> Run(std::uint32_t dataset, const ProgressSink& progress,
                                std::stop_token stop);
 
   ProgramLauncher(ProgramLauncher&&) noexcept = default;

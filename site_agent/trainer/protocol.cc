@@ -45,6 +45,24 @@ Json HelloJson(const HelloMessage& hello) {
   return json;
 }
 
+Json ProgressJson(const ProgressMessage& progress) {
+  Json json = JsonObject{{"type", "progress"}, {"percent", progress.percent}};
+  if (progress.figures) {
+    const TrainFigures& figures = *progress.figures;
+    json.Set("examples_per_second", figures.examples_per_second);
+    if (figures.loss_micro) {
+      json.Set("loss_micro", *figures.loss_micro);
+    }
+    json.Set("stall_permille", figures.stall_permille);
+    JsonArray replicas;
+    for (const ReplicaFigures& replica : figures.replicas) {
+      replicas.emplace_back(JsonArray{replica.communication_permille, replica.state_bytes});
+    }
+    json.Set("replicas", std::move(replicas));
+  }
+  return json;
+}
+
 Json TaskJson(const TaskMessage& task) {
   return JsonObject{{"type", "task"},
                     {"v", kTrainerProtocol},
@@ -115,20 +133,17 @@ StatusOr<FrameHeader> ParseFrameHeader(ByteSpan bytes, std::uint64_t max_payload
 }
 
 Bytes EncodeFrame(const TrainerMessage& message) {
-  const Json json =
-      std::visit(Overloaded{
-                     [](const HelloMessage& m) { return HelloJson(m); },
-                     [](const TaskMessage& m) { return TaskJson(m); },
-                     [](const ProgressMessage& m) -> Json {
-                       return JsonObject{{"type", "progress"}, {"percent", m.percent}};
-                     },
-                     [](const ResultMessage& m) { return ResultJson(m); },
-                     [](const FailedMessage& m) { return FailedJson(m); },
-                     [](const CancelMessage&) -> Json {
-                       return JsonObject{{"type", "cancel"}};
-                     },
-                 },
-                 message);
+  const Json json = std::visit(Overloaded{
+                                   [](const HelloMessage& m) { return HelloJson(m); },
+                                   [](const TaskMessage& m) { return TaskJson(m); },
+                                   [](const ProgressMessage& m) -> Json { return ProgressJson(m); },
+                                   [](const ResultMessage& m) { return ResultJson(m); },
+                                   [](const FailedMessage& m) { return FailedJson(m); },
+                                   [](const CancelMessage&) -> Json {
+                                     return JsonObject{{"type", "cancel"}};
+                                   },
+                               },
+                               message);
   Bytes numbers;
   ByteSpan payload;
   if (const auto* task = std::get_if<TaskMessage>(&message)) {

@@ -16,6 +16,7 @@
 #include "policy/language/vocabulary.h"
 #include "policy/reason.h"
 #include "site_agent/sandbox/lockdown.h"
+#include "site_agent/trainer/progress.h"
 
 namespace domicile::site_agent {
 
@@ -53,10 +54,7 @@ struct TaskMessage {
   friend bool operator==(const TaskMessage&, const TaskMessage&) = default;
 };
 
-struct ProgressMessage {
-  std::uint32_t percent = 0;
-  friend bool operator==(const ProgressMessage&, const ProgressMessage&) = default;
-};
+using ProgressMessage = TaskProgress;
 
 struct NamedIntegers {
   std::string name;  // "count", "sum", "sum_squares", "correct", "class_counts", "loss_sum_micro",

@@ -85,6 +85,40 @@ StatusOr<TrainerMessage> ReadHello(JsonReader& reader) {
   return TrainerMessage(std::move(hello));
 }
 
+StatusOr<TrainerMessage> ReadProgress(JsonReader& reader) {
+  constexpr std::int64_t kWhole = 1000;  // per mille
+  ProgressMessage progress;
+  progress.percent = static_cast<std::uint32_t>(reader.Int("percent", 0, 100));
+  if (!reader.Has("examples_per_second")) {
+    RETURN_IF_ERROR(reader.Finish());
+    return TrainerMessage(std::move(progress));
+  }
+  TrainFigures figures;
+  figures.examples_per_second =
+      static_cast<std::uint64_t>(reader.Int("examples_per_second", 0, kLargestJsonInteger));
+  figures.loss_micro = reader.TryInt("loss_micro", -kLargestJsonInteger, kLargestJsonInteger);
+  figures.stall_permille = static_cast<std::uint32_t>(reader.Int("stall_permille", 0, kWhole));
+  const JsonArray& replicas = reader.Array("replicas");
+  if (replicas.size() > kMaxReplicaFigures) {
+    reader.Fail("replicas", "holds too many");
+  }
+  for (const Json& replica : replicas) {
+    const JsonArray* const pair = replica.TryArray();
+    const std::int64_t* const share =
+        pair != nullptr && pair->size() == 2 ? (*pair)[0].TryInt() : nullptr;
+    const std::int64_t* const bytes = share != nullptr ? (*pair)[1].TryInt() : nullptr;
+    if (bytes == nullptr || *share < 0 || *share > kWhole || *bytes < 0) {
+      reader.Fail("replicas", "must hold pairs of a share per mille and a number of bytes");
+      break;
+    }
+    figures.replicas.push_back(
+        {static_cast<std::uint32_t>(*share), static_cast<std::uint64_t>(*bytes)});
+  }
+  RETURN_IF_ERROR(reader.Finish());
+  progress.figures = std::move(figures);
+  return TrainerMessage(std::move(progress));
+}
+
 StatusOr<TrainerMessage> ReadTask(JsonReader& reader) {
   TaskMessage task;
   reader.Int("v", kTrainerProtocol, kTrainerProtocol);
@@ -193,9 +227,7 @@ StatusOr<TrainerMessage> ReadHead(std::string_view text, std::uint64_t payload_b
     return ReadTask(reader);
   }
   if (*type == "progress") {
-    const ProgressMessage progress = {static_cast<std::uint32_t>(reader.Int("percent", 0, 100))};
-    RETURN_IF_ERROR(reader.Finish());
-    return TrainerMessage(progress);
+    return ReadProgress(reader);
   }
   if (*type == "result") {
     return ReadResult(reader, payload_bytes, lengths);

@@ -108,6 +108,19 @@ TEST_CASE("Trainer protocol: the bytes are those of the page") {
   wanted.insert(wanted.end(), json.begin(), json.end());
   CHECK(EncodeFrame(ProgressMessage{37}) == wanted);
 
+  const ProgressMessage figures = {
+      37, TrainFigures{52'000, 412'345, 12, {{49, 3'000'000}, {0, 3'000'000}}}};
+  const std::string long_json =
+      R"({"examples_per_second":52000,"loss_micro":412345,"percent":37,)"
+      R"("replicas":[[49,3000000],[0,3000000]],"stall_permille":12,"type":"progress"})";
+  const Bytes frame_of_figures = EncodeFrame(figures);
+  CHECK(AsText(ByteSpan(frame_of_figures).subspan(kFrameHeaderBytes)) == long_json);
+  CHECK(std::get<ProgressMessage>(*DecodeMessage(long_json, {})) == figures);
+  CHECK(ProgressText(figures) ==
+        "37 %, 52000 examples/s, loss 0.412345, 1.2 % waiting for input, replica 0: 4.9 % adding "
+        "up, 3 MB, replica 1: 0.0 % adding up, 3 MB");
+  CHECK(ProgressText({5}) == "5 %");
+
   ResultMessage result = SomeStatistics();
   result.arrays = {{"count", {258}}};
   const Bytes frame = EncodeFrame(result);
@@ -130,6 +143,13 @@ TEST_CASE("Trainer protocol: messages that break the page are refused") {
       {"key twice", R"({"type":"progress","percent":1,"percent":2})", 0},
       {"over 100", R"({"type":"progress","percent":101})", 0},
       {"fraction", R"({"type":"progress","percent":1.5})", 0},
+      {"half of the figures", R"({"type":"progress","percent":1,"stall_permille":1})", 0},
+      {"a share above the whole",
+       R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1001,"replicas":[]})",
+       0},
+      {"a replica of three numbers",
+       R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1,"replicas":[[1,2,3]]})",
+       0},
       {"payload where none belongs", R"({"type":"progress","percent":1})", 1},
       {"unlisted reason", R"({"type":"failed","reason":9999,"rows_read":0,"rows_refused":0})", 0},
       {"no reason", R"({"type":"failed","reason":0,"rows_read":0,"rows_refused":0})", 0},

@@ -53,13 +53,16 @@ class RunningTask {
       : done_(std::move(done)),
         worker_([this, &handler, task = std::move(task)](const std::stop_token& stop) {
           Outcome outcome = handler.Run(
-              task, [this](std::uint32_t percent) { percent_ = std::min(percent, 100U); }, stop);
+              task, [this](const TaskProgress& progress) { Note(progress); }, stop);
           outcome_ = std::move(outcome);
           done_.Raise();
         }) {}
 
   int DoneDescriptor() const { return done_.descriptor(); }
-  std::uint32_t Percent() const { return percent_; }
+  TaskProgress Progress() const {
+    const MutexLock lock(mutex_);
+    return progress_;
+  }
   void Cancel() { worker_.request_stop(); }
   Outcome Join() {
     worker_.join();
@@ -67,8 +70,17 @@ class RunningTask {
   }
 
  private:
+  // Never falling, whatever the work says: an attempt that begins anew shows when it is further.
+  void Note(const TaskProgress& progress) {
+    const MutexLock lock(mutex_);
+    const std::uint32_t percent = std::max(progress_.percent, std::min(progress.percent, 100U));
+    progress_ = progress;
+    progress_.percent = percent;
+  }
+
   WakeSignal done_;
-  std::atomic<std::uint32_t> percent_ = 0;
+  mutable Mutex mutex_;
+  TaskProgress progress_ GUARDED_BY(mutex_);
   Outcome outcome_ = FailedMessage{};
   std::jthread worker_;  // last: it uses the others
 };
@@ -154,7 +166,6 @@ class Connection {
   // Until the task has ended. An error: the peer is gone or breaks the rules, or the server stops.
   Status Watch(RunningTask& running) {
     auto next_progress = std::chrono::steady_clock::now() + options_.progress_interval;
-    std::uint32_t said = 0;
     while (true) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(
           next_progress - std::chrono::steady_clock::now());
@@ -163,8 +174,7 @@ class Connection {
                                     running.DoneDescriptor()));
       switch (waited) {
         case Waited::kTimeout:
-          said = std::max(said, running.Percent());
-          RETURN_IF_ERROR(socket_.Send(EncodeFrame(ProgressMessage{said})));
+          RETURN_IF_ERROR(socket_.Send(EncodeFrame(running.Progress())));
           next_progress += options_.progress_interval;
           break;
         case Waited::kReadable:

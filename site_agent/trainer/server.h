@@ -27,9 +27,9 @@ class TaskHandler {
                                              std::uint64_t payload_bytes) = 0;
 
   // Runs an admitted task, on a thread of its own. `progress` takes whole per cent from any thread.
-  virtual std::variant<ResultMessage, FailedMessage> Run(
-      const TaskMessage& task, const std::function<void(std::uint32_t)>& progress,
-      std::stop_token stop) = 0;
+  virtual std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task,
+                                                         const ProgressSink& progress,
+                                                         std::stop_token stop) = 0;
 };
 
 struct ServeOptions {

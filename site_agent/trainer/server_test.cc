@@ -55,10 +55,10 @@ class TestHandler final : public TaskHandler {
   }
   std::optional<FailedMessage> Admit(const TaskMessage&, std::uint64_t) override { return refusal; }
   std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task,
-                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 const ProgressSink& progress,
                                                  std::stop_token stop) override {
     received = task.model_file.size();
-    progress(37);
+    progress({37});
     if (wait_for_stop) {
       running.Raise();
       Mutex mutex;
@@ -193,8 +193,8 @@ TEST_CASE("Trainer socket: a stop cancels the task, with progress before it") {
 
   const StatusOr<TaskOutcome> outcome = client.RunTask(
       SomeRequest(),
-      [&](std::uint32_t percent) {
-        if (percent == 37) {
+      [&](const TaskProgress& told) {
+        if (told.percent == 37) {
           stop.request_stop();
         }
       },

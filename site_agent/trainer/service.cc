@@ -188,9 +188,9 @@ policy::Reason TrainerService::CheckUse(const TaskMessage& task) {
   return *reason;
 }
 
-std::variant<ResultMessage, FailedMessage> TrainerService::Run(
-    const TaskMessage& task, const std::function<void(std::uint32_t)>& progress,
-    std::stop_token stop) {
+std::variant<ResultMessage, FailedMessage> TrainerService::Run(const TaskMessage& task,
+                                                               const ProgressSink& progress,
+                                                               std::stop_token stop) {
   // Checked again and not passed on from Admit: a grant may have expired while the model arrived.
   TaskCheck check = CheckTask(task, task.model_file.size(), own_, clock_.Now());
   Ended ended = Refuse(check.reason);
@@ -212,7 +212,7 @@ std::variant<ResultMessage, FailedMessage> TrainerService::Run(
 
 TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
                                                  const contracts::Plan& plan,
-                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 const ProgressSink& progress,
                                                  std::stop_token stop) {
   if (crypto::TreeDigest(task.model_file) != task.model) {
     return Refuse(policy::Reason::kModelDigest);
@@ -269,7 +269,7 @@ TrainerService::Ended TrainerService::RunChecked(const TaskMessage& task,
 TrainerService::Ended TrainerService::RunForeign(const TaskMessage& task,
                                                  const contracts::Plan& plan, const Table& table,
                                                  const std::vector<models::NamedTensor>& model,
-                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 const ProgressSink& progress,
                                                  std::stop_token stop) {
   const std::uint64_t rows = table.records.NumRows();
   if (foreign_ == nullptr) {
@@ -287,8 +287,7 @@ TrainerService::Ended TrainerService::RunForeign(const TaskMessage& task,
 TrainerService::Ended TrainerService::RunPhase(const TaskMessage& task, const contracts::Plan& plan,
                                                const LoadedDataset& data,
                                                const std::vector<models::NamedTensor>& model,
-                                               const std::function<void(std::uint32_t)>& progress,
-                                               std::stop_token stop) {
+                                               const ProgressSink& progress, std::stop_token stop) {
   const std::uint64_t rows_read = data.counts.read;
   const auto to_ended = [&](auto outcome) -> Ended {
     return outcome.ok() ? Ended(ToResult(std::move(*outcome)))

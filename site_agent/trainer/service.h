@@ -60,7 +60,7 @@ class TrainerService final : public TaskHandler {
   HelloMessage Hello() const override;
   std::optional<FailedMessage> Admit(const TaskMessage& task, std::uint64_t payload_bytes) override;
   std::variant<ResultMessage, FailedMessage> Run(const TaskMessage& task,
-                                                 const std::function<void(std::uint32_t)>& progress,
+                                                 const ProgressSink& progress,
                                                  std::stop_token stop) override;
 
  private:
@@ -70,14 +70,14 @@ class TrainerService final : public TaskHandler {
                  VersionStore versions, UseStore uses);
   void ReadData(const std::vector<contracts::DatasetDescription>& descriptions);
   Ended RunChecked(const TaskMessage& task, const contracts::Plan& plan,
-                   const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+                   const ProgressSink& progress, std::stop_token stop);
   Ended RunPhase(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
-                 const std::vector<models::NamedTensor>& model,
-                 const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+                 const std::vector<models::NamedTensor>& model, const ProgressSink& progress,
+                 std::stop_token stop);
   // A plan of kind `raw`, by the site's own program.
   Ended RunForeign(const TaskMessage& task, const contracts::Plan& plan, const Table& table,
-                   const std::vector<models::NamedTensor>& model,
-                   const std::function<void(std::uint32_t)>& progress, std::stop_token stop);
+                   const std::vector<models::NamedTensor>& model, const ProgressSink& progress,
+                   std::stop_token stop);
   Ended RunTrain(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
                  const std::vector<models::NamedTensor>& model, TrainOptions options);
   // Of this very task: those of any other are thrown away. Errors: those of files.

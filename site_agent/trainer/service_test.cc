@@ -73,7 +73,7 @@ std::variant<ResultMessage, FailedMessage> RunTask(TrainerService& service,
   if (const auto refused = service.Admit(task, task.model_file.size())) {
     return *refused;
   }
-  return service.Run(task, [](std::uint32_t) {}, {});
+  return service.Run(task, [](const TaskProgress&) {}, {});
 }
 
 ResultMessage MustRun(TrainerService& service, const TaskMessage& task) {
@@ -161,7 +161,7 @@ TEST_CASE("TrainerService: a grant that expires between the check and the run is
 
   site.clock.SetWall(site.job.body.not_after);
 
-  CHECK(ReasonOf(service->Run(task, [](std::uint32_t) {}, {})) == Reason::kGrantExpired);
+  CHECK(ReasonOf(service->Run(task, [](const TaskProgress&) {}, {})) == Reason::kGrantExpired);
 }
 
 TEST_CASE("TrainerService: models that are not what they should be") {
@@ -224,7 +224,7 @@ TEST_CASE("TrainerService: a cancelled task ends with its code") {
   stop.request_stop();
 
   CHECK(ReasonOf(service->Run(
-            task, [](std::uint32_t) {}, stop.get_token())) == Reason::kCancelled);
+            task, [](const TaskProgress&) {}, stop.get_token())) == Reason::kCancelled);
 }
 
 TEST_CASE("TrainerService: bad cells leave as a code and counts; no cell leaves (case C37)") {
