@@ -207,6 +207,10 @@ void FederationProcesses::Kill(const std::string& name) {
   running_.erase(name);
 }
 
+void FederationProcesses::Reload(const std::string& name) const {
+  DOMICILE_CHECK(kill(running_.at(name).pid(), SIGHUP) == 0);
+}
+
 void FederationProcesses::Freeze(const std::string& name) const {
   DOMICILE_CHECK(kill(running_.at(name).pid(), SIGSTOP) == 0);
 }

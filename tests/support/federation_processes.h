@@ -76,6 +76,7 @@ class FederationProcesses {
   // What it has said on standard error, and the last line of it.
   std::string Output(const std::string& name) const;
   std::string LastLine(const std::string& name) const;
+  void Reload(const std::string& name) const;  // SIGHUP
   void Freeze(const std::string& name) const;
   void Thaw(const std::string& name) const;
   // SIGTERM to all, agents first; then every database is as its program left it.
