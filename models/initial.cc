@@ -57,22 +57,28 @@ std::vector<NamedTensor> ToTensors(const ModelSpec& spec, const std::vector<floa
   return tensors;
 }
 
+Status ReadTensor(const ParameterView& view, std::span<const NamedTensor> tensors,
+                  std::span<float> values) {
+  const NamedTensor* const tensor = FindTensor(tensors, view.name);
+  if (tensor == nullptr) {
+    return Error(StatusCode::kInvalidArgument, "the model has no tensor `" + view.name + "`");
+  }
+  if (tensor->type != DataType::kFloat32 || tensor->shape != view.shape ||
+      tensor->values.size() != view.size) {
+    return Error(StatusCode::kInvalidArgument,
+                 "tensor `" + view.name + "` does not have the type and shape of the model");
+  }
+  std::copy(tensor->values.begin(), tensor->values.end(), values.begin());
+  return OkStatus();
+}
+
 StatusOr<std::vector<float>> FromTensors(const ModelSpec& spec,
                                          const std::vector<NamedTensor>& tensors) {
   const ParameterLayout layout = LayoutOf(spec);
-  std::vector<float> parameters;
-  parameters.reserve(layout.NumParameters());
+  std::vector<float> parameters(layout.NumParameters());
   for (const ParameterView& view : layout.Views()) {
-    const NamedTensor* const tensor = FindTensor(tensors, view.name);
-    if (tensor == nullptr) {
-      return Error(StatusCode::kInvalidArgument, "the model has no tensor `" + view.name + "`");
-    }
-    if (tensor->type != DataType::kFloat32 || tensor->shape != view.shape ||
-        tensor->values.size() != view.size) {
-      return Error(StatusCode::kInvalidArgument,
-                   "tensor `" + view.name + "` does not have the type and shape of the model");
-    }
-    parameters.insert(parameters.end(), tensor->values.begin(), tensor->values.end());
+    RETURN_IF_ERROR(
+        ReadTensor(view, tensors, std::span(parameters).subspan(view.offset, view.size)));
   }
   return parameters;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/model.h"
@@ -19,5 +20,9 @@ std::vector<float> InitialParameters(const ModelSpec& spec, std::uint64_t seed);
 std::vector<NamedTensor> ToTensors(const ModelSpec& spec, const std::vector<float>& parameters);
 StatusOr<std::vector<float>> FromTensors(const ModelSpec& spec,
                                          const std::vector<NamedTensor>& tensors);
+
+// The values of one tensor of a layout, out of named ones. Errors: as FromTensors.
+Status ReadTensor(const ParameterView& view, std::span<const NamedTensor> tensors,
+                  std::span<float> values);
 
 }  // namespace domicile::models

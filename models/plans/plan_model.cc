@@ -225,17 +225,7 @@ Status ReadTravelling(const contracts::Plan& plan, std::span<const NamedTensor> 
       continue;
     }
     ++next;
-    const NamedTensor* const tensor = FindTensor(tensors, view.name);
-    if (tensor == nullptr) {
-      return Error(StatusCode::kInvalidArgument, "the model has no tensor `" + view.name + "`");
-    }
-    if (tensor->type != DataType::kFloat32 || tensor->shape != view.shape ||
-        tensor->values.size() != view.size) {
-      return Error(StatusCode::kInvalidArgument,
-                   "tensor `" + view.name + "` does not have the type and shape of the model");
-    }
-    std::copy(tensor->values.begin(), tensor->values.end(),
-              parameters.begin() + static_cast<std::ptrdiff_t>(view.offset));
+    RETURN_IF_ERROR(ReadTensor(view, tensors, parameters.subspan(view.offset, view.size)));
   }
   return OkStatus();
 }

@@ -1,20 +1,21 @@
 #include "models/strategy/multi_worker.h"
 
-#include "models/cpu/cpu_device.h"
-#include "models/strategy/replica.h"
+#include <utility>
+
+#include "models/memory.h"
 #include "models/strategy/replica_devices.h"
+#include "models/strategy/single_replica.h"
 #include "models/strategy/slice.h"
+#include "models/tensor.h"
 
 namespace domicile::models {
 namespace {
 
-class MultiWorker final : public Strategy {
+class MultiWorker final : public SingleReplica {
  public:
-  MultiWorker(const TrainingSpec& training, std::size_t threads, WorkerGroup& group,
-              std::span<const float> initial)
-      : model_(training.model),
-        group_(group),
-        replica_(training, MakeCpuDevice(threads), initial) {}
+  MultiWorker(const StrategySpec& strategy, const TrainingSpec& training,
+              std::unique_ptr<Device> device, std::span<const float> initial)
+      : SingleReplica(strategy, training, std::move(device), initial), group_(*strategy.workers) {}
 
   StatusOr<double> Step(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
@@ -23,10 +24,12 @@ class MultiWorker final : public Strategy {
     StepTimer timer(clock_);
     const double part =
         replica_.ComputeGradient(batch.Rows(slice.first, slice.count), slice.first, examples);
+    RETURN_IF_ERROR(replica_.Check());
     timer.MarkInto(report_.computing);
-    RETURN_IF_ERROR(group_.AllReduceSum(replica_.Gradient()));
+    RETURN_IF_ERROR(AddUp());
     timer.MarkInto(report_.communicating);
     replica_.Apply(examples);
+    RETURN_IF_ERROR(replica_.Check());
     timer.MarkInto(report_.computing);
     ASSIGN_OR_RETURN(const double loss, group_.AllReduceSum(part));
     timer.MarkInto(report_.communicating);
@@ -37,41 +40,40 @@ class MultiWorker final : public Strategy {
   StatusOr<double> Loss(const BatchView& batch) override {
     RETURN_IF_ERROR(CheckBatch(model_, batch));
     const Slice slice = SliceOf(group_.Rank(), group_.NumRanks(), batch.NumExamples());
-    return group_.AllReduceSum(replica_.Loss(batch.Rows(slice.first, slice.count)));
-  }
-
-  std::span<const float> Parameters() const override { return replica_.Parameters(); }
-  std::size_t NumReplicas() const override { return 1; }
-  std::span<const float> ReplicaParameters(std::size_t /*replica*/) const override {
-    return replica_.Parameters();
-  }
-
-  TrainingState State() const override { return replica_.State(); }
-  Status Restore(const TrainingState& state) override { return replica_.Restore(state); }
-
-  StepReport Report() const override {
-    const Updater& updater = replica_.updater();
-    StepReport report = {.steps = updater.Step(),
-                         .skipped = updater.Skipped(),
-                         .loss_scale = updater.Scale(),
-                         .replicas = {report_}};
-    report.replicas[0].state_bytes = replica_.StateBytes();
-    return report;
+    const double part = replica_.Loss(batch.Rows(slice.first, slice.count));
+    RETURN_IF_ERROR(replica_.Check());
+    return group_.AllReduceSum(part);
   }
 
  private:
-  ModelSpec model_;
+  // Gradients of all workers, by way of the host where the device keeps them elsewhere.
+  Status AddUp() {
+    Memory& memory = replica_.device().memory();
+    if (memory.IsHost()) {
+      return group_.AllReduceSum(replica_.Gradient());
+    }
+    on_host_.ResizeMatrix(1, replica_.Gradient().size());
+    const std::span<float> here = on_host_.Values();
+    Copy(memory, std::span<const float>(replica_.Gradient()), here);
+    RETURN_IF_ERROR(group_.AllReduceSum(here));
+    Copy(memory, std::span<const float>(here), replica_.Gradient());
+    return replica_.Check();
+  }
+
   WorkerGroup& group_;
-  const Clock& clock_ = ClockOf({});
-  Replica replica_;
-  ReplicaReport report_;  // of this worker
+  Tensor on_host_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeMultiWorker(const TrainingSpec& training, std::size_t threads,
-                                          WorkerGroup& group, std::span<const float> initial) {
-  return std::make_unique<MultiWorker>(training, threads, group, initial);
+StatusOr<std::unique_ptr<Strategy>> MakeMultiWorker(const StrategySpec& strategy,
+                                                    const TrainingSpec& training,
+                                                    std::span<const float> initial) {
+  if (strategy.workers == nullptr) {
+    return Error(StatusCode::kInvalidArgument, "the strategy needs a group of workers");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Device> device, MakeDevice(strategy, 0, strategy.threads));
+  return std::make_unique<MultiWorker>(strategy, training, std::move(device), initial);
 }
 
 }  // namespace domicile::models

@@ -80,10 +80,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const StrategySpec& strategy,
       return MakeParameterServer(strategy, training, initial);
     case StrategyKind::kMultiWorkerMirrored:
       RETURN_IF_ERROR(CheckCount(strategy.threads, "threads"));
-      if (strategy.workers == nullptr) {
-        return Error(StatusCode::kInvalidArgument, "the strategy needs a group of workers");
-      }
-      return MakeMultiWorker(training, strategy.threads, *strategy.workers, initial);
+      return MakeMultiWorker(strategy, training, initial);
     case StrategyKind::kNone:
       break;
   }

@@ -7,37 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <unistd.h>
 
 #include "base/random.h"
 #include "models/initial.h"
-#include "models/strategy/multi_worker.h"
+#include "models/strategy/strategy.h"
+#include "site_agent/cluster/testing_ports.h"
 
 namespace domicile::site_agent {
 namespace {
 
 const Bytes kKey(crypto::kPskBytes, 9);
 const ClusterIdentity kIdentity = {"heart.example", *SiteId::Parse("charite"), {}, {}};
-
-// Ports of this machine that were free a moment ago.
-std::vector<std::uint16_t> FreePorts(std::size_t count) {
-  std::vector<FileHandle> held;
-  std::vector<std::uint16_t> ports;
-  for (std::size_t i = 0; i < count; ++i) {
-    held.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(any);
-    REQUIRE(bind(held.back().descriptor(), reinterpret_cast<sockaddr*>(&any), size) == 0);
-    REQUIRE(getsockname(held.back().descriptor(), reinterpret_cast<sockaddr*>(&any), &size) == 0);
-    ports.push_back(ntohs(any.sin_port));
-  }
-  return ports;
-}
 
 std::vector<ClusterDescription> Cluster(std::size_t size) {
   std::vector<ClusterDescription> hosts(size);
@@ -163,7 +144,10 @@ TEST_CASE("Cluster group: training over it has the bits of mirrored with as many
   std::array<std::vector<float>, kRanks> weights;
   std::array<std::vector<double>, kRanks> seen;
   InGroup(Cluster(kRanks), [&](ClusterGroup& group) {
-    const auto strategy = models::MakeMultiWorker(training, 1, group, first);
+    const auto strategy = models::MakeStrategy({.kind = models::StrategyKind::kMultiWorkerMirrored,
+                                                .workers = &group},
+                                               training, first)
+                              .value();
     seen[group.Rank()] = steps(*strategy);
     weights[group.Rank()].assign(strategy->Parameters().begin(), strategy->Parameters().end());
   });

@@ -264,7 +264,7 @@ TEST_CASE("Bad input: the command line says what was wrong, with the right exit 
        "/no/job.toml"},
       {"no aggregator named", {"job", "list", "--identity", person}, 2, "--aggregator"},
       {"no log", {"audit", "verify", "/no/agent.db"}, 3, "/no/agent.db"},
-      {"too many rounds", {"demo", "--rounds", "99"}, 2, "--rounds"},
+      {"too many rounds", {"demo", "--rounds", "101"}, 2, "--rounds"},
       {"no such case", {"demo", "--case", "lungs"}, 2, "`lungs`"},
       {"not a policy",
        {"policy", "check", Pattern().Folders().Path("ca/roster.pub")},
