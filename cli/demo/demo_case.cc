@@ -86,7 +86,8 @@ StatusOr<DemoCase> LaboratoryCase(const CaseOptions& options, const std::string&
                  " laboratories in as many countries";
   demo.sites.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(sites));
   demo.policies = JoinPath(options.examples, "laboratories");
-  ASSIGN_OR_RETURN(const std::string policy, ReadExample(options, "laboratories/site.policy.toml.in"));
+  ASSIGN_OR_RETURN(const std::string policy,
+                   ReadExample(options, "laboratories/site.policy.toml.in"));
   for (const DemoSite& site : demo.sites) {
     std::string own = policy;
     ReplaceAll(own, "@SITE@", site.name);
