@@ -1,7 +1,8 @@
 // The input pipeline: small stages that each pull from the one below.
 //
-//   auto batches = Prefetch(Batch(Shuffle(Map(Cache(Shard(Range(n), workers, me)), ...), seed),
-//                                 32, LastBatch::kKeep), clock);
+//   auto batches = Feed<Indices, RowBatch>(
+//       Batch(Shuffle(Cache(Shard(Range(n), workers, me)), seed, n), 32, LastBatch::kKeep), make,
+//       bytes_of, clock);
 //
 // A stage gives its elements in the same order on every machine and for every number of threads.
 // Each stage owns the one below. One thread at a time, unless a stage says otherwise.

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "models/data/prefetch.h"
+#include "models/data/feed.h"
 
 namespace domicile::models {
 namespace {
@@ -131,9 +131,11 @@ TEST_CASE("Pipeline: repeat goes on in a new epoch, and ends only if there is no
   CHECK_FALSE(Repeat(Range(0))->Next().has_value());
 }
 
-TEST_CASE("Pipeline: prefetch gives what is below, restarts, and may be dropped half way") {
+TEST_CASE("Pipeline: a feed gives what is below, restarts, and may be dropped half way") {
   const SystemClock clock;
-  auto stage = Prefetch(Batch(Range(100), 7, LastBatch::kKeep), clock);
+  auto stage = Feed<Indices, Indices>(
+      Batch(Range(100), 7, LastBatch::kKeep), [](const Indices& batch) { return batch; },
+      [](const Indices& batch) { return std::uint64_t{batch.size()}; }, clock);
   CHECK(stage->Next().value() == Indices{0, 1, 2, 3, 4, 5, 6});
 
   stage->Restart(1);
@@ -146,51 +148,6 @@ TEST_CASE("Pipeline: prefetch gives what is below, restarts, and may be dropped 
 
   stage->Restart(2);
   CHECK(stage->Next().has_value());
-}
-
-TEST_CASE("Pipeline: the wait for input is measured with the given clock") {
-  FakeClock clock(WallTime{});
-  auto stage = Prefetch(Range(3), clock);
-
-  CHECK(Drain(*stage) == Iota(3));
-
-  CHECK(stage->Waited().count() == 0);  // no time passed on that clock
-}
-
-// A clock that a stage below moves, and that lets it go on when it has been read.
-class SteppingClock final : public Clock {
- public:
-  WallTime Now() const override { return {}; }
-  MonotonicTime Monotonic() const override {
-    const MonotonicTime now(std::chrono::nanoseconds(ticks_.load()));
-    read_ = true;
-    read_.notify_all();
-    return now;
-  }
-  void AdvanceOnceRead(std::int64_t by) {
-    read_.wait(false);
-    ticks_ += by;
-  }
-
- private:
-  std::atomic<std::int64_t> ticks_ = 0;
-  mutable std::atomic<bool> read_ = false;
-};
-
-TEST_CASE("Pipeline: a slow source shows as time waited") {
-  SteppingClock clock;
-  auto stage = Prefetch(Map<std::size_t, std::size_t>(
-                            Range(1),
-                            [&clock](const std::size_t& i) {
-                              clock.AdvanceOnceRead(1'000);
-                              return i;
-                            },
-                            1),
-                        clock);
-
-  CHECK(stage->Next().has_value());
-
-  CHECK(stage->Waited() == std::chrono::nanoseconds(1'000));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "models/data/disk_cache.h"
 #include "models/data/feed.h"
 #include "models/data/pipeline.h"
-#include "models/data/prefetch.h"
 
 namespace domicile::models {
 namespace {
@@ -159,17 +158,19 @@ TEST_CASE("Seek: what is passed over is not read") {
   CHECK(reads == 19);
 }
 
-TEST_CASE("Seek: through a prefetch, whatever it holds ready") {
+TEST_CASE("Seek: through a feed, whatever it holds ready") {
   const auto build = [] { return Batch(Shuffle(Range(100), 2, 100), 3, LastBatch::kKeep); };
   const auto straight = build();
-  const auto prefetched = Prefetch(build(), kClock);
+  const auto fed = Feed<Indices, Indices>(
+      build(), [](const Indices& batch) { return batch; },
+      [](const Indices& batch) { return std::uint64_t{batch.size()}; }, kClock);
 
-  REQUIRE(Seek(*prefetched, {.epoch = 1, .elements = 7}));
+  REQUIRE(Seek(*fed, {.epoch = 1, .elements = 7}));
   REQUIRE(Seek(*straight, {.epoch = 1, .elements = 7}));
-  CHECK(Take(*prefetched, 4) == Take(*straight, 4));
-  CHECK(prefetched->Skip(2) == straight->Skip(2));
-  CHECK(Take(*prefetched, kAll) == Take(*straight, kAll));
-  CHECK(prefetched->Skip(1) == 0);
+  CHECK(Take(*fed, 4) == Take(*straight, 4));
+  CHECK(fed->Skip(2) == straight->Skip(2));
+  CHECK(Take(*fed, kAll) == Take(*straight, kAll));
+  CHECK(fed->Skip(1) == 0);
 }
 
 }  // namespace

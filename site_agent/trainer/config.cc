@@ -167,6 +167,9 @@ void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) 
   config.micro_batch =
       static_cast<std::size_t>(table.TryInt("micro_batch", 0, kMaxRows).value_or(0));
   ReadPrecision(table, config);
+  if (const auto bytes = table.TryInt("input_memory_bytes", 0, kLargestSize)) {
+    config.input_memory_bytes = static_cast<std::uint64_t>(*bytes);
+  }
   ReadDevice(table, file, config);
   config.checkpoint_steps =
       static_cast<std::uint64_t>(table.TryInt("checkpoint_steps", 0, kMaxRows).value_or(0));

@@ -34,6 +34,7 @@ struct TrainerConfig {
   // Rows of a step that go through the model at once on one replica; 0: as the model's kind asks.
   std::size_t micro_batch = 0;
   models::Precision precision = models::Precision::kFloat32;
+  std::uint64_t input_memory_bytes = std::uint64_t{256} << 20U;
   std::optional<models::CudaSpec> gpu;  // of replica 0; none: CPUs. strategy.make_device follows it
   std::uint64_t checkpoint_steps = 0;   // from one checkpoint of a task to the next; 0: none
   // Files that jobs name by their SHA-256 and that are never sent: models and vocabularies.

@@ -83,7 +83,8 @@ TEST_CASE("trainer.toml: every key is read") {
                                "approval_max_age = \"30d\"\n") +
                            "[[approval]]\nrole = \"dpo\"\n"
                            "[compute]\nstrategy = \"mirrored\"\nthreads = 3\nreplicas = 4\n"
-                           "micro_batch = 16\ncheckpoint_steps = 50\nprecision = \"bfloat16\"\n"
+                           "micro_batch = 16\ninput_memory_bytes = 1000\ncheckpoint_steps = "
+                           "50\nprecision = \"bfloat16\"\n"
                            "pretrained = [\"m.safetensors\"]\nvocabularies = [\"/v/vocab.txt\"]\n"
                            "[sandbox]\nnetwork = \"none\"\n[limits]\nmodel_bytes = 2048\n";
   const StatusOr<TrainerConfig> config = ParseTrainerConfig(text, "trainer.toml");
@@ -96,6 +97,7 @@ TEST_CASE("trainer.toml: every key is read") {
   CHECK(config->strategy.replicas == 4);
   CHECK(config->micro_batch == 16);
   CHECK(config->checkpoint_steps == 50);
+  CHECK(config->input_memory_bytes == 1000);
   CHECK(config->precision == models::Precision::kBfloat16);
   REQUIRE(config->pretrained.size() == 1);
   CHECK(config->pretrained[0].ends_with("m.safetensors"));

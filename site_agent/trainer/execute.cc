@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "models/data/feed.h"
 #include "models/data/pipeline.h"
-#include "models/data/prefetch.h"
 #include "models/plans/plan_model.h"
 #include "site_agent/trainer/model_inputs.h"
 #include "site_agent/trainer/work.h"
@@ -79,6 +79,9 @@ models::StagePtr<std::vector<std::size_t>> Batches(const contracts::Plan& plan,
                                           ? models::LastBatch::kDrop
                                           : models::LastBatch::kKeep));
 }
+
+// Beyond it batches of rows that lie in memory come no faster.
+constexpr std::size_t kMaxFeedThreads = 8;
 
 // Which of these steps, rising, every worker has a checkpoint of. A worker that died may lack the
 // others' last one.
@@ -171,15 +174,17 @@ class Stepper {
     for (std::uint64_t step = 0; step < first_; ++step) {
       Count(*indices->Next(), seen);
     }
-    auto batches =
-        models::Prefetch(models::Map<std::vector<std::size_t>, RowBatch>(
-                             std::move(indices),
-                             [&prepared, &rows](const std::vector<std::size_t>& of_batch) {
-                               return MakeBatch(prepared, rows, of_batch);
-                             },
-                             1),
-                         clock_);
-    waited_ = [&batches] { return batches->Waited(); };
+    models::FeedOptions feed;
+    feed.limits.max_threads =
+        std::clamp<std::size_t>(options_.strategy.threads, 1, kMaxFeedThreads);
+    feed.limits.memory_bytes = options_.input_memory_bytes;
+    auto batches = models::Feed<std::vector<std::size_t>, RowBatch>(
+        std::move(indices),
+        [&prepared, &rows](const std::vector<std::size_t>& of_batch) {
+          return MakeBatch(prepared, rows, of_batch);
+        },
+        [](const RowBatch& batch) { return batch.NumBytes(); }, clock_, feed);
+    waited_ = [&batches] { return batches->Report().waited; };
     start_ = clock_.Monotonic();
     for (std::uint64_t step = first_; step < steps_; ++step) {
       const std::optional<RowBatch> batch = batches->Next();
@@ -192,7 +197,7 @@ class Stepper {
     const std::chrono::nanoseconds took = clock_.Monotonic() - start_;
     if (took.count() > 0) {
       input_stall_ =
-          static_cast<double>(batches->Waited().count()) / static_cast<double>(took.count());
+          static_cast<double>(batches->Report().waited.count()) / static_cast<double>(took.count());
     }
     return std::nullopt;
   }

@@ -53,6 +53,7 @@ struct TrainOptions {
   ModelSources sources;
   std::size_t micro_batch = 0;  // rows of a step that go through the model at once; 0: by the model
   models::Precision precision = models::Precision::kFloat32;
+  std::uint64_t input_memory_bytes = std::uint64_t{256} << 20U;  // of batches made ahead
   std::stop_token stop;
   ProgressSink progress;         // may be empty; called between steps
   const Clock* clock = nullptr;  // measures `input_stall`; without it that stays 0

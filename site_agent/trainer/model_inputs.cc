@@ -148,6 +148,12 @@ Outcome<PreparedModel> PrepareModel(const contracts::Plan& plan,
   return prepared;
 }
 
+std::uint64_t RowBatch::NumBytes() const {
+  return sizeof(float) * (inputs.NumElements() + targets.NumElements()) +
+         sizeof(std::uint32_t) * (tokens.size() + labels.size()) + mask.size() +
+         sizeof(std::size_t) * indices.size();
+}
+
 models::BatchView RowBatch::View() const {
   models::BatchView view;
   view.labels = labels;

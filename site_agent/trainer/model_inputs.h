@@ -42,6 +42,7 @@ struct RowBatch {
   std::vector<std::size_t> indices;   // of the rows
 
   models::BatchView View() const;
+  std::uint64_t NumBytes() const;
 };
 
 // A table's numbers become (x - mean) / deviation, a missing one 0, the mean; values of pictures

@@ -304,6 +304,7 @@ TrainerService::Ended TrainerService::RunPhase(const TaskMessage& task, const co
                        .sources = {&pretrained_, &features_},
                        .micro_batch = config_.micro_batch,
                        .precision = config_.precision,
+                       .input_memory_bytes = config_.input_memory_bytes,
                        .stop = std::move(stop),
                        .progress = progress,
                        .clock = &clock_});
