@@ -1,15 +1,10 @@
 #include "site_agent/cluster/group.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <poll.h>
 
-#include "base/json.h"
 #include "site_agent/cluster/internal/frames.h"
 
 namespace domicile::site_agent {
@@ -17,9 +12,6 @@ namespace domicile::site_agent {
 static_assert(std::endian::native == std::endian::little, "values travel as they lie in memory");
 
 namespace {
-
-// How often a wait looks whether it was cancelled.
-constexpr int kLookMilliseconds = 200;
 
 std::span<std::uint8_t> MutableBytes(std::span<float> values) {
   return {reinterpret_cast<std::uint8_t*>(values.data()), values.size_bytes()};
@@ -30,28 +22,11 @@ ByteSpan BytesOf(std::span<const float> values) {
 }
 
 template <typename Span>
-void DropFront(std::vector<Span>& list, std::size_t moved) {
-  list.front() = list.front().subspan(moved);
-}
-
-template <typename Span>
 bool HasMore(std::vector<Span>& list) {
   while (!list.empty() && list.front().empty()) {
     list.erase(list.begin());
   }
   return !list.empty();
-}
-
-short EventOf(crypto::PskChannel::Wants wants) {
-  switch (wants) {
-    case crypto::PskChannel::Wants::kRead:
-      return POLLIN;
-    case crypto::PskChannel::Wants::kWrite:
-      return POLLOUT;
-    case crypto::PskChannel::Wants::kNothing:
-      break;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -72,33 +47,37 @@ Status ClusterGroup::Lost(std::size_t rank, const Status& why) const {
 
 StatusOr<short> ClusterGroup::AdvanceOut(Move& move) {
   while (HasMore(move.out)) {
-    crypto::PskChannel::Wants wants{};
-    const StatusOr<std::size_t> moved = To(move.rank).Write(move.out.front(), wants);
-    if (!moved.ok()) {
-      return Lost(move.rank, moved.status());
+    ByteSpan& rest = move.out.front();
+    const std::size_t before = rest.size();
+    const StatusOr<short> events = internal::SendSome(To(move.rank), rest);
+    if (rest.size() != before) {
+      move.heard = clock_.Monotonic();
     }
-    if (*moved == 0) {
-      return EventOf(wants);
+    if (!events.ok()) {
+      return Lost(move.rank, events.status());
     }
-    DropFront(move.out, *moved);
-    move.heard = clock_.Monotonic();
+    if (*events != 0) {
+      return *events;
+    }
   }
   return short{0};
 }
 
 StatusOr<short> ClusterGroup::AdvanceIn(Move& move) {
   while (HasMore(move.in)) {
-    crypto::PskChannel::Wants wants{};
-    const StatusOr<std::size_t> moved = To(move.rank).Read(move.in.front(), wants);
-    if (!moved.ok()) {
-      return Lost(move.rank, moved.status());
+    std::span<std::uint8_t>& rest = move.in.front();
+    const std::size_t before = rest.size();
+    const StatusOr<short> events = internal::ReceiveSome(To(move.rank), rest);
+    if (rest.size() != before) {
+      move.heard = clock_.Monotonic();
+      RETURN_IF_ERROR(CheckHead(move));
     }
-    if (*moved == 0) {
-      return EventOf(wants);
+    if (!events.ok()) {
+      return Lost(move.rank, events.status());
     }
-    DropFront(move.in, *moved);
-    move.heard = clock_.Monotonic();
-    RETURN_IF_ERROR(CheckHead(move));
+    if (*events != 0) {
+      return *events;
+    }
   }
   return short{0};
 }
@@ -147,7 +126,7 @@ Status ClusterGroup::Run(std::vector<Move>& moves, std::optional<std::chrono::se
     if (stop.stop_requested()) {
       return Error(StatusCode::kCancelled, "cancelled");
     }
-    if (poll(waits.data(), waits.size(), kLookMilliseconds) != 0 || !patience) {
+    if (poll(waits.data(), waits.size(), internal::kLookMilliseconds) != 0 || !patience) {
       continue;
     }
     for (Move& move : moves) {

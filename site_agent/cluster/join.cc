@@ -1,6 +1,4 @@
 // How workers find and know each other: the half of group.h before the first task.
-#include <algorithm>
-#include <set>
 #include <utility>
 
 #include <poll.h>
@@ -12,38 +10,12 @@
 
 namespace domicile::site_agent {
 
-namespace internal {
-
-FrameHead PrintHead(ClusterFrame kind, std::uint64_t bytes) {
-  FrameHead head{};
-  head[0] = static_cast<std::uint8_t>(kind);
-  for (std::size_t i = 0; i < sizeof(bytes); ++i) {
-    head[i + 1] = static_cast<std::uint8_t>(bytes >> (8 * i));
-  }
-  return head;
-}
-
-StatusOr<ParsedHead> ParseHead(const FrameHead& head) {
-  if (head[0] == 0 || head[0] > static_cast<std::uint8_t>(ClusterFrame::kDone)) {
-    return Error(StatusCode::kInvalidArgument, "a frame of no known kind");
-  }
-  ParsedHead parsed;
-  parsed.kind = static_cast<ClusterFrame>(head[0]);
-  for (std::size_t i = 0; i < sizeof(parsed.bytes); ++i) {
-    parsed.bytes |= std::uint64_t{head[i + 1]} << (8 * i);
-  }
-  return parsed;
-}
-
-}  // namespace internal
-
 namespace {
 
 using Wants = crypto::PskChannel::Wants;
 
 constexpr std::string_view kPurpose = "domicile-cluster 1";
 constexpr std::uint64_t kMaxHello = 4096;
-constexpr int kLookMilliseconds = 200;
 
 std::string HelloText(const ClusterDescription& description, const ClusterIdentity& identity) {
   return PrintJson(JsonObject{{"v", 1},
@@ -104,26 +76,21 @@ class Greeting {
 
   // As far as it goes without waiting. True when the other's hello is there.
   StatusOr<bool> Advance() {
-    events_ = 0;
     if (!shaken_) {
       ASSIGN_OR_RETURN(const Wants wants, channel_.Handshake());
-      if (wants != Wants::kNothing) {
-        events_ = wants == Wants::kWrite ? POLLOUT : POLLIN;
-        return false;
-      }
-      shaken_ = true;
+      events_ = internal::EventOf(wants);
+      shaken_ = wants == Wants::kNothing;
     }
-    while (sent_ < out_.size()) {
-      Wants wants{};
-      ASSIGN_OR_RETURN(const std::size_t moved,
-                       channel_.Write(ByteSpan(out_).subspan(sent_), wants));
-      if (moved == 0) {
-        events_ = wants == Wants::kWrite ? POLLOUT : POLLIN;
-        return false;
-      }
-      sent_ += moved;
+    if (shaken_) {
+      ByteSpan rest = ByteSpan(out_).subspan(sent_);
+      const StatusOr<short> events = internal::SendSome(channel_, rest);
+      sent_ = out_.size() - rest.size();
+      ASSIGN_OR_RETURN(events_, events);
     }
-    return ReadHelloBytes();
+    if (events_ == 0) {
+      RETURN_IF_ERROR(Receive());
+    }
+    return events_ == 0;
   }
 
   std::string_view Hello() const { return AsText(ByteSpan(in_)); }
@@ -132,29 +99,28 @@ class Greeting {
   crypto::PskChannel Take() { return std::move(channel_); }
 
  private:
-  StatusOr<bool> ReadHelloBytes() {
-    while (true) {
-      const bool in_head = head_read_ < head_.size();
-      const std::span<std::uint8_t> rest =
-          in_head ? std::span(head_).subspan(head_read_) : std::span(in_).subspan(read_);
-      if (!in_head && rest.empty()) {
-        return true;
+  Status Receive() {
+    if (head_read_ < head_.size()) {
+      RETURN_IF_ERROR(ReceiveInto(head_, head_read_));
+      if (head_read_ < head_.size()) {
+        return OkStatus();
       }
-      Wants wants{};
-      ASSIGN_OR_RETURN(const std::size_t moved, channel_.Read(rest, wants));
-      if (moved == 0) {
-        events_ = wants == Wants::kWrite ? POLLOUT : POLLIN;
-        return false;
+      ASSIGN_OR_RETURN(const internal::ParsedHead head, internal::ParseHead(head_));
+      if (head.kind != ClusterFrame::kHello || head.bytes > kMaxHello) {
+        return Error(StatusCode::kFailedPrecondition, "the other side did not say hello");
       }
-      (in_head ? head_read_ : read_) += moved;
-      if (in_head && head_read_ == head_.size()) {
-        ASSIGN_OR_RETURN(const internal::ParsedHead head, internal::ParseHead(head_));
-        if (head.kind != ClusterFrame::kHello || head.bytes > kMaxHello) {
-          return Error(StatusCode::kFailedPrecondition, "the other side did not say hello");
-        }
-        in_.resize(head.bytes);
-      }
+      in_.resize(head.bytes);
     }
+    return ReceiveInto(in_, read_);
+  }
+
+  // Goes on behind the first `have` bytes.
+  Status ReceiveInto(std::span<std::uint8_t> buffer, std::size_t& have) {
+    std::span<std::uint8_t> rest = buffer.subspan(have);
+    const StatusOr<short> events = internal::ReceiveSome(channel_, rest);
+    have = buffer.size() - rest.size();
+    ASSIGN_OR_RETURN(events_, events);
+    return OkStatus();
   }
 
   crypto::PskChannel channel_;
@@ -245,7 +211,7 @@ class Arrivals {
     for (const Greeting& greeting : greetings_) {
       waits.push_back(greeting.Wait());
     }
-    poll(waits.data(), waits.size(), kLookMilliseconds);
+    poll(waits.data(), waits.size(), internal::kLookMilliseconds);
   }
 
  private:
