@@ -3,6 +3,30 @@
 #include "base/status.h"
 
 namespace domicile::models {
+namespace {
+
+// How often a thread looks before it sleeps: some tens of us. Waking a thread takes longer than
+// most pieces of a small model's step; more looking would only take time from others where a core
+// is shared.
+constexpr int kLooks = 2000;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void WaitWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  for (int look = 0; look < kLooks; ++look) {
+    if (value != old) {
+      return;
+    }
+    Pause();
+  }
+  value.wait(old);
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(std::size_t num_threads) {
   DOMICILE_CHECK(num_threads >= 1);
@@ -16,11 +40,8 @@ ThreadPool::~ThreadPool() {
   for (std::jthread& worker : workers_) {
     worker.request_stop();
   }
-  {
-    // A worker between its check and its sleep holds the lock, so the wake-up cannot be missed.
-    const MutexLock lock(mutex_);
-  }
-  changed_.notify_all();
+  ++generation_;
+  generation_.notify_all();
   workers_.clear();
 }
 
@@ -31,44 +52,27 @@ void ThreadPool::Run(std::size_t num_pieces, const std::function<void(std::size_
     }
     return;
   }
-  {
-    const MutexLock lock(mutex_);
-    num_pieces_ = num_pieces;
-    run_ = &run;
-    num_busy_ = workers_.size();
-    ++generation_;
-  }
-  changed_.notify_all();
+  num_pieces_ = num_pieces;
+  run_ = &run;
+  num_busy_ = static_cast<std::uint32_t>(workers_.size());
+  ++generation_;
+  generation_.notify_all();
   RunShare(0, num_pieces, run);
-  const MutexLock lock(mutex_);
-  while (num_busy_ != 0) {
-    changed_.wait(mutex_);
+  while (const std::uint32_t busy = num_busy_) {
+    WaitWhile(num_busy_, busy);
   }
 }
 
 void ThreadPool::Work(const std::stop_token& stop, std::size_t thread) {
-  std::uint64_t done = 0;
-  while (true) {
-    std::size_t num_pieces = 0;
-    const std::function<void(std::size_t)>* run = nullptr;
-    {
-      const MutexLock lock(mutex_);
-      while (!stop.stop_requested() && generation_ == done) {
-        changed_.wait(mutex_);
-      }
-      if (stop.stop_requested()) {
-        return;
-      }
-      done = generation_;
-      num_pieces = num_pieces_;
-      run = run_;
+  for (std::uint32_t done = 0;; ++done) {
+    WaitWhile(generation_, done);
+    if (stop.stop_requested()) {
+      return;
     }
-    RunShare(thread, num_pieces, *run);
-    {
-      const MutexLock lock(mutex_);
-      --num_busy_;
+    RunShare(thread, num_pieces_, *run_);
+    if (--num_busy_ == 0) {
+      num_busy_.notify_one();
     }
-    changed_.notify_all();
   }
 }
 

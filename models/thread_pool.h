@@ -2,7 +2,7 @@
 // depend on the number of threads, so that results do not either.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,11 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.h"
-
 namespace domicile::models {
 
-// Threads sleep while there is nothing to do. One caller at a time; the caller works too.
+// Threads that have nothing to do look for work for some microseconds, then sleep. One caller at a
+// time; the caller works too.
 class ThreadPool {
  public:
   // `num_threads` >= 1 counts the caller: 1 starts no thread.
@@ -36,12 +35,11 @@ class ThreadPool {
   void RunShare(std::size_t thread, std::size_t num_pieces,
                 const std::function<void(std::size_t)>& run) const;
 
-  Mutex mutex_;
-  ConditionVariable changed_;
-  std::uint64_t generation_ GUARDED_BY(mutex_) = 0;  // of the job below
-  std::size_t num_pieces_ GUARDED_BY(mutex_) = 0;
-  const std::function<void(std::size_t)>* run_ GUARDED_BY(mutex_) = nullptr;
-  std::size_t num_busy_ GUARDED_BY(mutex_) = 0;
+  // Written by the caller before it raises the generation, read by workers after they have seen it.
+  std::size_t num_pieces_ = 0;
+  const std::function<void(std::size_t)>* run_ = nullptr;
+  std::atomic<std::uint32_t> generation_ = 0;  // of the job above; raised once more to stop
+  std::atomic<std::uint32_t> num_busy_ = 0;
 
   std::vector<std::jthread> workers_;  // last: stopped and joined before what they use
 };

@@ -52,15 +52,15 @@ void Activate(Activation activation, const float* x, std::size_t size, float* y)
 }
 
 void BiasActivate(const float* bias, Activation activation, std::size_t rows, std::size_t columns,
-                  float* y) {
-  for (std::size_t row = 0; bias != nullptr && row < rows; ++row) {
-    float* const out = y + row * columns;
-    for (std::size_t c = 0; c < columns; ++c) {
+                  float* y, std::size_t stride) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* const out = y + row * stride;
+    for (std::size_t c = 0; bias != nullptr && c < columns; ++c) {
       out[c] += bias[c];
     }
-  }
-  if (activation != Activation::kNone) {
-    Activate(activation, y, rows * columns, y);
+    if (activation != Activation::kNone) {
+      Activate(activation, out, columns, out);
+    }
   }
 }
 

@@ -12,36 +12,38 @@ void CpuDevice::Dense(ConstMatrix x, const Weight& w, std::span<const float> bia
   DOMICILE_CHECK(x.columns == w.inputs && y.rows == x.rows && y.columns == w.outputs &&
                  (bias.empty() || bias.size() == w.outputs));
   const bool out_in = w.layout == WeightLayout::kOutIn;
-  ForProductRows(x.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
-    float* const out = y.data + first * y.columns;
-    kernels::Gemm({.m = count,
-                   .n = w.outputs,
-                   .k = w.inputs,
-                   .a = x.data + first * x.columns,
-                   .lda = x.columns,
-                   .b = w.data,
-                   .ldb = out_in ? w.inputs : w.outputs,
-                   .transpose_b = out_in,
-                   .c = out,
-                   .ldc = w.outputs});
-    kernels::BiasActivate(bias.empty() ? nullptr : bias.data(), activation, count, w.outputs, out);
-  });
+  CutProduct({.m = x.rows,
+              .n = w.outputs,
+              .k = w.inputs,
+              .a = x.data,
+              .lda = x.columns,
+              .b = w.data,
+              .ldb = out_in ? w.inputs : w.outputs,
+              .transpose_b = out_in,
+              .c = y.data,
+              .ldc = w.outputs},
+             [&](const kernels::Product& piece) {
+               kernels::Gemm(piece);
+               const auto first_column =
+                   static_cast<std::size_t>(piece.c - y.data) % std::max<std::size_t>(1, piece.ldc);
+               kernels::BiasActivate(bias.empty() ? nullptr : bias.data() + first_column,
+                                     activation, piece.m, piece.n, piece.c, piece.ldc);
+             });
 }
 
 void CpuDevice::DenseWeightGradient(ConstMatrix x, ConstMatrix dy, Matrix dw) {
   DOMICILE_CHECK(x.rows == dy.rows && dw.rows == x.columns && dw.columns == dy.columns);
-  ForProductRows(x.columns, x.rows * dy.columns, [&](std::size_t first, std::size_t count) {
-    kernels::Gemm({.m = count,
-                   .n = dy.columns,
-                   .k = x.rows,
-                   .a = x.data + first,
-                   .lda = x.columns,
-                   .transpose_a = true,
-                   .b = dy.data,
-                   .ldb = dy.columns,
-                   .c = dw.data + first * dy.columns,
-                   .ldc = dy.columns});
-  });
+  CutProduct({.m = x.columns,
+              .n = dy.columns,
+              .k = x.rows,
+              .a = x.data,
+              .lda = x.columns,
+              .transpose_a = true,
+              .b = dy.data,
+              .ldb = dy.columns,
+              .c = dw.data,
+              .ldc = dy.columns},
+             &kernels::Gemm);
 }
 
 void CpuDevice::DenseBiasGradient(ConstMatrix dy, std::span<float> db) {
@@ -56,19 +58,18 @@ void CpuDevice::DenseBiasGradient(ConstMatrix dy, std::span<float> db) {
 void CpuDevice::DenseInputGradient(ConstMatrix dy, const Weight& w, bool accumulate, Matrix dx) {
   DOMICILE_CHECK(dy.columns == w.outputs && dx.columns == w.inputs && dx.rows == dy.rows);
   const bool out_in = w.layout == WeightLayout::kOutIn;
-  ForProductRows(dy.rows, w.inputs * w.outputs, [&](std::size_t first, std::size_t count) {
-    kernels::Gemm({.m = count,
-                   .n = w.inputs,
-                   .k = w.outputs,
-                   .a = dy.data + first * dy.columns,
-                   .lda = dy.columns,
-                   .b = w.data,
-                   .ldb = out_in ? w.inputs : w.outputs,
-                   .transpose_b = !out_in,
-                   .c = dx.data + first * dx.columns,
-                   .ldc = dx.columns,
-                   .accumulate = accumulate});
-  });
+  CutProduct({.m = dy.rows,
+              .n = w.inputs,
+              .k = w.outputs,
+              .a = dy.data,
+              .lda = dy.columns,
+              .b = w.data,
+              .ldb = out_in ? w.inputs : w.outputs,
+              .transpose_b = !out_in,
+              .c = dx.data,
+              .ldc = dx.columns,
+              .accumulate = accumulate},
+             &kernels::Gemm);
 }
 
 void CpuDevice::Activate(Activation activation, ConstMatrix x, Matrix y) {

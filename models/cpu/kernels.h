@@ -35,9 +35,10 @@ void Gemm(const Product& product);
 const char* GemmName();
 
 // --- activations.cc
-// y[rows, columns] += bias (null: nothing), then the activation (none of the GELUs).
+// y[rows, columns] += bias (null: nothing), then the activation (none of the GELUs). Rows are
+// `stride` apart.
 void BiasActivate(const float* bias, Activation activation, std::size_t rows, std::size_t columns,
-                  float* y);
+                  float* y, std::size_t stride);
 void Activate(Activation activation, const float* x, std::size_t size, float* y);
 void ActivationGradient(Activation activation, const float* saved, std::size_t size, float* dy);
 // Columns [first, first + count) of the sum over rows.

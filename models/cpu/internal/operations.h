@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "models/cpu/kernels.h"
 #include "models/layers/device.h"
 #include "models/tensor.h"
 #include "models/thread_pool.h"
@@ -104,12 +105,29 @@ class CpuDevice final : public Device {
     });
   }
 
-  // Rows of a product, `work_per_row` multiplications each: one piece a thread, since each piece
-  // packs the other operand again.
+  // run(piece) for one piece of c a thread. Where c has more rows than columns, rows are cut, else
+  // columns: each piece packs the operand again that is not cut, so that is the smaller one.
   template <typename Run>
-  void ForProductRows(std::size_t rows, std::size_t work_per_row, const Run& run) {
-    const std::size_t threads = rows * work_per_row <= kSmallWork ? 1 : pool_.NumThreads();
-    Cut(rows, std::max<std::size_t>(16, (rows + threads - 1) / threads), run);
+  void CutProduct(const kernels::Product& whole, const Run& run) {
+    const std::size_t threads = whole.m * whole.n * whole.k <= kSmallWork ? 1 : pool_.NumThreads();
+    const bool rows = whole.m >= whole.n;
+    const std::size_t size = rows ? whole.m : whole.n;
+    const std::size_t share = (size + threads - 1) / threads;
+    // Of whole tiles.
+    const std::size_t per_piece = threads == 1 ? size : (share + 31) / 32 * 32;
+    Cut(size, per_piece, [&](std::size_t first, std::size_t count) {
+      kernels::Product piece = whole;
+      if (rows) {
+        piece.m = count;
+        piece.a += whole.transpose_a ? first : first * whole.lda;
+        piece.c += first * whole.ldc;
+      } else {
+        piece.n = count;
+        piece.b += whole.transpose_b ? first * whole.ldb : first;
+        piece.c += first;
+      }
+      run(piece);
+    });
   }
 
   // Single rows that touch `elements` numbers each.
