@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 
-BATCHES = {"logistic": 256, "mlp": 128, "cnn": 64, "minilm": 16}
+BATCHES = {"logistic": 64, "mlp": 64, "cnn": 64, "minilm": 16}
 
 
 def rate(step, examples, seconds):
@@ -52,14 +52,14 @@ def torch_step(name):
             return model(input_ids=tokens, attention_mask=mask, labels=labels).loss
     else:
         model = {
-            "logistic": lambda: nn.Linear(13, 1),
+            "logistic": lambda: nn.Linear(30, 1),
             "mlp": lambda: nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(),
                                          nn.Linear(128, 10)),
             "cnn": lambda: nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(),
                                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1600, 128), nn.ReLU(),
                                          nn.Linear(128, 10)),
         }[name]()
-        inputs = torch.randn(*{"logistic": (batch, 13), "mlp": (batch, 784), "cnn": (batch, 1, 28, 28)}[name])
+        inputs = torch.randn(*{"logistic": (batch, 30), "mlp": (batch, 784), "cnn": (batch, 1, 28, 28)}[name])
         binary = name == "logistic"
         labels = torch.rand(batch, 1).round() if binary else torch.randint(0, 10, (batch,))
         criterion = nn.BCEWithLogitsLoss() if binary else nn.CrossEntropyLoss()
@@ -82,8 +82,8 @@ def scikit_step():
 
     rows = 100_000
     random = np.random.default_rng(0)
-    inputs = random.standard_normal((rows, 13)).astype(np.float32)
-    labels = (inputs @ random.standard_normal(13) + random.standard_normal(rows) > 0).astype(int)
+    inputs = random.standard_normal((rows, 30)).astype(np.float32)
+    labels = (inputs @ random.standard_normal(30) + random.standard_normal(rows) > 0).astype(int)
     model = SGDClassifier(loss="log_loss")
     return lambda: model.partial_fit(inputs, labels, classes=[0, 1]), rows
 

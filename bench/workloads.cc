@@ -19,27 +19,27 @@ std::vector<Workload> Workloads() {
   minilm.dropout = 0.1F;
   minilm.pooling = models::Pooling::kFirst;
   minilm.num_outputs = 2;
-  return {{"logistic", models::NetworkSpec{.num_inputs = 13, .hidden = {}, .num_outputs = 1}, kSgd,
-           256},
-          {"mlp",
-           models::NetworkSpec{.num_inputs = 784,
-                               .hidden = {256, 128},
-                               .activation = models::Activation::kRelu,
-                               .num_outputs = 10},
-           kSgd, 128},
-          {"cnn",
-           models::ConvNetSpec{.channels = 1,
-                               .height = 28,
-                               .width = 28,
-                               .blocks = {{.filters = 32, .kernel = 3, .pool_window = 2},
-                                          {.filters = 64, .kernel = 3, .pool_window = 2}},
-                               .hidden = {128},
-                               .num_outputs = 10},
-           kSgd, 64},
-          {"minilm",
-           minilm,
-           {.kind = models::OptimizerKind::kAdamW, .learning_rate = 2e-5, .weight_decay = 0.01},
-           16}};
+  return {
+      {"logistic", models::NetworkSpec{.num_inputs = 30, .hidden = {}, .num_outputs = 1}, kSgd, 64},
+      {"mlp",
+       models::NetworkSpec{.num_inputs = 784,
+                           .hidden = {256, 128},
+                           .activation = models::Activation::kRelu,
+                           .num_outputs = 10},
+       kSgd, 64},
+      {"cnn",
+       models::ConvNetSpec{.channels = 1,
+                           .height = 28,
+                           .width = 28,
+                           .blocks = {{.filters = 32, .kernel = 3, .pool_window = 2},
+                                      {.filters = 64, .kernel = 3, .pool_window = 2}},
+                           .hidden = {128},
+                           .num_outputs = 10},
+       kSgd, 64},
+      {"minilm",
+       minilm,
+       {.kind = models::OptimizerKind::kAdamW, .learning_rate = 2e-5, .weight_decay = 0.01},
+       16}};
 }
 
 Examples::Examples(const Workload& workload, std::size_t count)
