@@ -91,12 +91,30 @@ std::string StepsOf(const contracts::TrainingPlan& training) {
                    (training.local_epochs == 1 ? " pass" : " passes") + " over the rows takes";
 }
 
+// Empty where every pass is made.
+std::string StoppingOf(const contracts::TrainingPlan& training) {
+  const contracts::EarlyStoppingPlan& stopping = training.early_stopping;
+  if (!stopping.enabled) {
+    return "";
+  }
+  return "after " + std::to_string(stopping.patience) +
+         (stopping.patience == 1 ? " pass" : " passes") + " without " +
+         (stopping.min_improvement == 0
+              ? "any improvement"
+              : "an improvement of more than " + PrintDouble(stopping.min_improvement)) +
+         " of the loss on a share of " + PrintDouble(stopping.validation_share) +
+         " of the training rows, held out";
+}
+
 void PrintTraining(const contracts::Plan& plan, std::ostream& out) {
   out << "  training     " << plan.rounds.count << " rounds of " << StepsOf(plan.training) << ", ";
   if (plan.training.batch == 0) {
     out << "all rows in each";
   } else {
     out << plan.training.batch << " rows in each";
+  }
+  if (const std::string stopping = StoppingOf(plan.training); !stopping.empty()) {
+    out << "\n  stops early  " << stopping;
   }
   out << "\n  contributors at least " << plan.rounds.quorum << ", at most " << plan.update.max_sites
       << "\n";
@@ -190,6 +208,7 @@ std::vector<std::string> PlanDifferences(const contracts::Plan& before,
   number("parameters", before.NumParameters(), now.NumParameters());
   number("rounds", before.rounds.count, now.rounds.count);
   compare("in a round", StepsOf(before.training), StepsOf(now.training));
+  compare("stops early", StoppingOf(before.training), StoppingOf(now.training));
   number("rows a step (0: all)", before.training.batch, now.training.batch);
   number("contributors at least", before.rounds.quorum, now.rounds.quorum);
   number("numbers once", old_leaving.statistics, new_leaving.statistics);

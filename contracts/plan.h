@@ -97,6 +97,15 @@ struct StagePlan {
   friend bool operator==(const StagePlan&, const StagePlan&) = default;
 };
 
+// When a round's training ends before its last epoch. The site holds rows out to tell by.
+struct EarlyStoppingPlan {
+  bool enabled = false;
+  std::uint32_t patience = 0;   // epochs without improvement
+  double min_improvement = 0;   // of the mean validation loss
+  double validation_share = 0;  // of the training rows, held out
+  friend bool operator==(const EarlyStoppingPlan&, const EarlyStoppingPlan&) = default;
+};
+
 struct TrainingPlan {
   OptimizerKind optimizer = OptimizerKind::kNone;
   double learning_rate = 0;
@@ -118,8 +127,9 @@ struct TrainingPlan {
   LastBatch last_batch = LastBatch::kNone;  // what an epoch ends with, where batch is not 0
   bool shuffle = false;                     // the order of rows, where batch is not 0
   std::uint64_t shuffle_seed = 0;
-  std::vector<std::string> frozen;  // before the first stage; patterns as of a stage
-  std::vector<StagePlan> stages;    // in order of rounds
+  EarlyStoppingPlan early_stopping;  // with local_epochs
+  std::vector<std::string> frozen;   // before the first stage; patterns as of a stage
+  std::vector<StagePlan> stages;     // in order of rounds
   friend bool operator==(const TrainingPlan&, const TrainingPlan&) = default;
 };
 

@@ -53,14 +53,22 @@ policy::UpdateKind DeltaKindOf(const Plan& plan) {
   return policy::UpdateKind::kNone;
 }
 
+// The fewest a site may make for what it sends.
+std::uint32_t LocalStepsOf(const TrainingPlan& training) {
+  if (training.local_steps != 0) {
+    return training.local_steps;
+  }
+  // An epoch is at least one step wherever a site contributes at all, and what is sent where a site
+  // stops early may be the parameters after the first.
+  return training.early_stopping.enabled ? 1 : training.local_epochs;
+}
+
 }  // namespace
 
 policy::PlanFacts FactsOf(const Plan& plan) {
   policy::PlanFacts facts;
   facts.rounds = plan.rounds.count;
-  // An epoch is at least one step wherever a site contributes at all.
-  facts.local_steps =
-      plan.training.local_steps != 0 ? plan.training.local_steps : plan.training.local_epochs;
+  facts.local_steps = LocalStepsOf(plan.training);
   facts.batch = plan.training.batch;
   facts.clip_l2 = plan.update.clip_l2;
   facts.quorum = plan.rounds.quorum;

@@ -171,6 +171,11 @@ void ReadModel(TomlTable table, ModelPlan& model) {
 
 void ReadTraining(TomlTable table, ModelKind kind, TrainingPlan& training) {
   internal::ReadTraining(TomlFields(table), kind, training);
+  if (kind != ModelKind::kRaw) {
+    if (std::optional<TomlTable> stopping = table.TryTable("early_stopping")) {
+      training.early_stopping = internal::ReadEarlyStopping(TomlFields(*stopping));
+    }
+  }
   for (const TomlTable& stage : table.Tables("stage")) {
     if (kind == ModelKind::kRaw) {
       table.Fail("stage", internal::kNotOfRaw);
@@ -233,6 +238,11 @@ void ReadTraining(JsonReader& reader, Plan& plan) {
   JsonReader inner(reader.Object("training"), path);
   internal::ReadTraining(JsonFields(inner), plan.model.kind, plan.training);
   if (plan.model.kind != ModelKind::kRaw) {
+    if (const Json* object = inner.TryObject("early_stopping")) {
+      JsonReader stopping(*object, path + ".early_stopping");
+      plan.training.early_stopping = internal::ReadEarlyStopping(JsonFields(stopping));
+      inner.Merge(stopping.Finish());
+    }
     ReadList(
         inner, path, "stages",
         [&plan](JsonFields fields) {

@@ -383,6 +383,8 @@ TEST_CASE("Job file: a raw job refuses what belongs to other models, and odd ten
        "`evaluation` has no use with a raw model"},
       {"optimizer", "local_steps = 10", "local_steps = 10\noptimizer = \"sgd\"",
        "`training.optimizer` has no use with a raw model"},
+      {"early stopping", "[rounds]", "[training.early_stopping]\npatience = 1\n[rounds]",
+       "`training.early_stopping` has no use with a raw model"},
       {"name in capitals", "\"hidden.bias\"", "\"Hidden.bias\"",
        "`model.tensor[1].name` must be 1 to"},
       {"path", "\"hidden.bias\"", "\"../bias\"", "`model.tensor[1].name` must be 1 to 120"},

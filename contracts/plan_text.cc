@@ -129,6 +129,14 @@ void SetBatches(const TrainingPlan& training, Json& json) {
   }
 }
 
+Json EarlyStoppingJson(const EarlyStoppingPlan& stopping) {
+  Json json;
+  json.Set("patience", stopping.patience);
+  json.Set("min_improvement", Decimal(stopping.min_improvement));
+  json.Set("validation_share", Decimal(stopping.validation_share));
+  return json;
+}
+
 Json TrainingJson(const Plan& plan) {
   const TrainingPlan& training = plan.training;
   Json json;
@@ -144,6 +152,9 @@ Json TrainingJson(const Plan& plan) {
   SetOptimizer(training, json);
   if (training.batch != 0) {
     SetBatches(training, json);
+  }
+  if (training.early_stopping.enabled) {
+    json.Set("early_stopping", EarlyStoppingJson(training.early_stopping));
   }
   json.Set("frozen", Texts(training.frozen));
   JsonArray stages;

@@ -219,6 +219,9 @@ void PickTraining(Plan& plan) {
     training.shuffle = Pick(0, 1) == 1;
     training.shuffle_seed = training.shuffle ? Pick<std::uint64_t>(0, kLargestJsonInteger) : 0;
   }
+  if (training.local_epochs >= 2 && Pick(0, 1) == 1) {
+    training.early_stopping = {true, Pick(1U, 10'000U), PickDecimal(0, 1), PickDecimal(0.01, 0.5)};
+  }
   if (Pick(0, 1) == 1) {
     training.frozen = {"*weight"};
   }

@@ -136,6 +136,13 @@ std::optional<Fault> FindTrainingFault(const Plan& plan) {
   if (training.batch != 0 && training.last_batch == LastBatch::kNone) {
     return At("training", "last_batch", "must be one of `keep`, `drop`");
   }
+  if (training.early_stopping.enabled && training.local_epochs < 2) {
+    return At("training", "early_stopping",
+              "needs `local_epochs` of at least 2: it ends a round's training after an epoch");
+  }
+  if (training.early_stopping.enabled && !(training.early_stopping.validation_share > 0)) {
+    return At("training.early_stopping", "validation_share", "must be above 0");
+  }
   return FindStageFault(plan);
 }
 

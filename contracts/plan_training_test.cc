@@ -33,6 +33,10 @@ batch = 64
 last_batch = "drop"
 shuffle_seed = 9
 frozen = ["layer0.*"]
+[training.early_stopping]
+patience = 2
+min_improvement = 0.001
+validation_share = 0.25
 [[training.stage]]
 from_round = 2
 learning_rate = 0.1
@@ -56,6 +60,7 @@ learning_rate = 0.1
   wanted.shuffle = true;
   wanted.shuffle_seed = 9;
   wanted.frozen = {"layer0.*"};
+  wanted.early_stopping = {true, 2, 0.001, 0.25};
   wanted.stages = {{2, {}, 0.1}};
 
   CHECK(plan.training == wanted);
@@ -86,6 +91,86 @@ TEST_CASE("Training: an epoch counts as one step, the least it can be anywhere")
   CHECK(FactsOf(steps).local_steps == 4);
   CHECK(FactsOf(epochs).local_steps == 2);
   CHECK(epochs.training.local_steps == 0);
+}
+
+std::string StoppingJob(std::string_view keys = "patience = 3\n") {
+  return Replaced(Replaced(JobWith(kSgd), "local_steps = 4", "local_epochs = 4"), "[rounds]",
+                  "[training.early_stopping]\n" + std::string(keys) + "[rounds]");
+}
+
+TEST_CASE("Training: where a site stops early, one epoch is the least it may send") {
+  const Plan plan = MustPlan(StoppingJob());
+
+  CHECK(plan.training.early_stopping == EarlyStoppingPlan{true, 3, 0, 0.1});
+  CHECK(PlanFromText(PlanText(plan)).value() == plan);
+  CHECK(FactsOf(plan).local_steps == 1);
+  CHECK(MustPlan(StoppingJob("patience = 10000\nmin_improvement = 1e6\nvalidation_share = 0.5\n"))
+            .training.early_stopping == EarlyStoppingPlan{true, 10'000, 1e6, 0.5});
+}
+
+TEST_CASE("Job file: early stopping has three keys, and is of epochs") {
+  const Refusal cases[] = {
+      {"of steps", "local_epochs = 4", "local_steps = 4",
+       "`training.early_stopping` needs `local_epochs` of at least 2"},
+      {"of one epoch", "local_epochs = 4", "local_epochs = 1",
+       "`training.early_stopping` needs `local_epochs` of at least 2"},
+      {"no patience", "patience = 3", "", "`training.early_stopping.patience` is missing"},
+      {"patience of nothing", "patience = 3", "patience = 0",
+       "`training.early_stopping.patience` must be a whole number from 1 to 10000"},
+      {"patience beyond all epochs", "patience = 3", "patience = 10001",
+       "`training.early_stopping.patience` must be a whole number from 1 to 10000"},
+      {"patience of half an epoch", "patience = 3", "patience = 1.5",
+       "`training.early_stopping.patience` must be"},
+      {"improvement below 0", "patience = 3", "patience = 3\nmin_improvement = -0.1",
+       "`training.early_stopping.min_improvement` must be"},
+      {"improvement that is none", "patience = 3", "patience = 3\nmin_improvement = nan",
+       "`training.early_stopping.min_improvement` must be"},
+      {"improvement without an end", "patience = 3", "patience = 3\nmin_improvement = 2e6",
+       "`training.early_stopping.min_improvement` must be"},
+      {"nothing held out", "patience = 3", "patience = 3\nvalidation_share = 0",
+       "`training.early_stopping.validation_share` must be above 0"},
+      {"more held out than left", "patience = 3", "patience = 3\nvalidation_share = 0.51",
+       "`training.early_stopping.validation_share` must be"},
+      {"a word", "patience = 3", "patience = 3\nvalidation_share = \"half\"",
+       "`training.early_stopping.validation_share` must be"},
+      {"another key", "patience = 3", "patience = 3\nmode = \"min\"",
+       "unknown key `training.early_stopping.mode`"},
+      {"no table", "[training.early_stopping]\npatience = 3\n", "[training.stop_early]\n",
+       "unknown key `training.stop_early`"},
+  };
+  CheckRefusals(StoppingJob(), cases);
+}
+
+TEST_CASE("PlanFromText: early stopping is there with all its keys, or not at all") {
+  const std::string text = PlanText(MustPlan(StoppingJob()));
+  const struct {
+    const char* name;
+    const char* from;
+    const char* to;
+    const char* want;
+  } cases[] = {
+      {"a default left out", "\"min_improvement\":\"0\",", "", "every default"},
+      {"another spelling", "\"min_improvement\":\"0\"", "\"min_improvement\":\"-0\"",
+       "every default"},
+      {"a number", "\"validation_share\":\"0.1\"", "\"validation_share\":0", "validation_share"},
+      {"too much held out", "\"validation_share\":\"0.1\"", "\"validation_share\":\"0.6\"",
+       "`plan.training.early_stopping.validation_share` must be a decimal"},
+      {"nothing held out", "\"validation_share\":\"0.1\"", "\"validation_share\":\"0\"",
+       "`training.early_stopping.validation_share` must be above 0"},
+      {"no patience", "\"patience\":3", "\"patience\":0", "patience"},
+      {"one epoch", "\"local_epochs\":4", "\"local_epochs\":1", "needs `local_epochs`"},
+      {"of a list", "{\"min_improvement\":\"0\",\"patience\":3,\"validation_share\":\"0.1\"}", "[]",
+       "early_stopping"},
+  };
+  REQUIRE(PlanFromText(text).ok());
+  for (const auto& c : cases) {
+    CAPTURE(c.name);
+    const Status status = PlanFromText(Replaced(text, c.from, c.to)).status();
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+    const std::string message(Message(status));
+    CAPTURE(message);
+    CHECK(message.find(c.want) != std::string::npos);
+  }
 }
 
 TEST_CASE("Job file: settings of training that do not hold together are refused") {

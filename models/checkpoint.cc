@@ -5,10 +5,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "crypto/sha256.h"
 #include "models/safetensors.h"
 
@@ -60,6 +63,13 @@ class Reader {
     return static_cast<std::uint64_t>(value);
   }
   double Real(std::string_view name) { return std::bit_cast<double>(Word(name)); }
+  double NumberOf(std::string_view name) {
+    const double value = Real(name);
+    if (std::isnan(value)) {
+      Fail(name, "must be a number");
+    }
+    return value;
+  }
   std::int64_t Word(std::string_view name) {
     NamedTensor* const tensor = Take(name, DataType::kInt64, 0);
     return tensor == nullptr ? 0 : tensor->integers.at(0);
@@ -129,6 +139,9 @@ Bytes PrintCheckpoint(const Checkpoint& checkpoint, const Digest& subject) {
       Number("epoch", checkpoint.position.epoch),
       Number("elements", checkpoint.position.elements),
       Number("loss", std::bit_cast<std::uint64_t>(checkpoint.loss)),
+      Number("best", checkpoint.stopping.best),
+      Number("reference", std::bit_cast<std::uint64_t>(checkpoint.stopping.reference)),
+      Number("waited", checkpoint.stopping.waited),
       Number("loss_scale", std::bit_cast<std::uint64_t>(state.loss_scale.scale)),
       Number("good_steps", state.loss_scale.good_steps),
       Number("optimizer.steps", state.optimizer.num_steps),
@@ -167,10 +180,13 @@ StatusOr<Checkpoint> ParseCheckpoint(ByteSpan file, const Digest& subject) {
   state.step = reader.Count("step");
   checkpoint.position.epoch = reader.Count("epoch");
   checkpoint.position.elements = reader.Count("elements");
-  checkpoint.loss = reader.Real("loss");
-  if (std::isnan(checkpoint.loss)) {
-    reader.Fail("loss", "must be a number");
+  checkpoint.loss = reader.NumberOf("loss");
+  checkpoint.stopping.best = reader.Count("best");
+  if (checkpoint.stopping.best > state.step) {
+    reader.Fail("best", "must not be beyond `step`");
   }
+  checkpoint.stopping.reference = reader.NumberOf("reference");
+  checkpoint.stopping.waited = reader.Count("waited");
   state.loss_scale.scale = reader.Real("loss_scale");
   if (!CheckSpec(LossScaleSpec{.initial = state.loss_scale.scale}).ok()) {
     reader.Fail("loss_scale", "must be from 2^-24 to 2^64");
@@ -194,11 +210,11 @@ std::string CheckpointStore::PathOf(std::uint64_t step) const {
 }
 
 StatusOr<CheckpointStore> CheckpointStore::Open(std::string folder, const Digest& subject,
-                                                const CheckpointRetention& retention) {
-  DOMICILE_CHECK(retention.last >= 1);
+                                                std::size_t last) {
+  DOMICILE_CHECK(last >= 1);
   RETURN_IF_ERROR(CreateFolders(folder));
   RETURN_IF_ERROR(RemoveTemporaries(folder));
-  CheckpointStore store(std::move(folder), subject, retention);
+  CheckpointStore store(std::move(folder), subject, last);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFiles(store.folder_));
   for (const std::string& name : names) {
     const std::optional<std::uint64_t> step = StepOf(name);
@@ -208,10 +224,27 @@ StatusOr<CheckpointStore> CheckpointStore::Open(std::string folder, const Digest
     const StatusOr<Checkpoint> checkpoint = store.Read(*step);
     if (checkpoint.ok() && checkpoint->state.step == *step) {
       store.Note(*checkpoint);
-    } else {
-      RETURN_IF_ERROR(RemoveFile(store.PathOf(*step)));
+      continue;
     }
+    // That of another training is what an earlier task left, and nobody's loss.
+    if (!checkpoint.ok() && checkpoint.status().code() != StatusCode::kInvalidArgument) {
+      LogWarning("`" + name + "` is ignored: " + std::string(Message(checkpoint.status())));
+    }
+    RETURN_IF_ERROR(RemoveFile(store.PathOf(*step)));
   }
+  // What is named names itself, so that one pass finds all.
+  std::vector<Entry> whole;
+  for (const Entry& entry : store.entries_) {
+    if (entry.best == 0 || store.Has(entry.best)) {
+      whole.push_back(entry);
+      continue;
+    }
+    LogWarning("the checkpoint of step " + std::to_string(entry.step) +
+               " is ignored: that of the best epoch, step " + std::to_string(entry.best) +
+               ", is not there");
+    RETURN_IF_ERROR(RemoveFile(store.PathOf(entry.step)));
+  }
+  store.entries_ = std::move(whole);
   return store;
 }
 
@@ -225,17 +258,20 @@ void CheckpointStore::Note(const Checkpoint& checkpoint) {
   std::erase_if(entries_, [step](const Entry& entry) { return entry.step == step; });
   const auto later = std::find_if(entries_.begin(), entries_.end(),
                                   [step](const Entry& entry) { return entry.step > step; });
-  entries_.insert(later, {.step = step, .loss = checkpoint.loss});
+  entries_.insert(later, {.step = step, .best = checkpoint.stopping.best});
 }
 
-const CheckpointStore::Entry* CheckpointStore::BestEntry() const {
-  const auto best =
-      std::min_element(entries_.begin(), entries_.end(),
-                       [](const Entry& a, const Entry& b) { return a.loss < b.loss; });
-  return best == entries_.end() || std::isinf(best->loss) ? nullptr : &*best;
+bool CheckpointStore::Has(std::uint64_t step) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [step](const Entry& entry) { return entry.step == step; });
 }
 
 Status CheckpointStore::Save(const Checkpoint& checkpoint) {
+  const std::uint64_t best = checkpoint.stopping.best;
+  if (best != 0 && best != checkpoint.state.step && !Has(best)) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "that of the best epoch, step " + std::to_string(best) + ", was not kept");
+  }
   RETURN_IF_ERROR(
       WriteFileDurably(PathOf(checkpoint.state.step), PrintCheckpoint(checkpoint, subject_)));
   Note(checkpoint);
@@ -243,35 +279,24 @@ Status CheckpointStore::Save(const Checkpoint& checkpoint) {
 }
 
 Status CheckpointStore::Prune() {
-  const Entry* const smallest = retention_.best ? BestEntry() : nullptr;
-  const std::optional<std::uint64_t> best =
-      smallest == nullptr ? std::nullopt : std::optional(smallest->step);
-  for (std::size_t i = 0; entries_.size() - i > retention_.last;) {
-    if (entries_[i].step == best) {
-      ++i;  // stays, beside the last ones
-      continue;
+  // INVARIANT: with every one of the last, what it names is there: whichever of them is found to be
+  // damaged later, the one before is still good for all of its past.
+  std::set<std::uint64_t> named;
+  const std::size_t first = entries_.size() - std::min(entries_.size(), last_);
+  for (std::size_t i = first; i < entries_.size(); ++i) {
+    named.insert(entries_[i].best);
+  }
+  std::vector<std::uint64_t> old;
+  for (std::size_t i = 0; i < first; ++i) {
+    if (!named.contains(entries_[i].step)) {
+      old.push_back(entries_[i].step);
     }
-    RETURN_IF_ERROR(RemoveFile(PathOf(entries_[i].step)));
-    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (const std::uint64_t step : old) {
+    RETURN_IF_ERROR(RemoveFile(PathOf(step)));
+    std::erase_if(entries_, [step](const Entry& entry) { return entry.step == step; });
   }
   return OkStatus();
-}
-
-StatusOr<std::optional<Checkpoint>> CheckpointStore::Last() const {
-  if (entries_.empty()) {
-    return std::optional<Checkpoint>();
-  }
-  ASSIGN_OR_RETURN(Checkpoint checkpoint, Read(entries_.back().step));
-  return std::optional(std::move(checkpoint));
-}
-
-StatusOr<std::optional<Checkpoint>> CheckpointStore::Best() const {
-  const Entry* const best = BestEntry();
-  if (best == nullptr) {
-    return std::optional<Checkpoint>();
-  }
-  ASSIGN_OR_RETURN(Checkpoint checkpoint, Read(best->step));
-  return std::optional(std::move(checkpoint));
 }
 
 std::vector<std::uint64_t> CheckpointStore::Steps() const {

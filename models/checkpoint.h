@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +15,24 @@
 
 namespace domicile::models {
 
+// Where early stopping stands.
+struct StoppingState {
+  // The step of the checkpoint with the smallest validation loss so far, which may be this one; 0:
+  // none yet.
+  std::uint64_t best = 0;
+  // What an epoch must improve on, and epochs since the one that set it. Infinite: none yet.
+  double reference = std::numeric_limits<double>::infinity();
+  std::uint64_t waited = 0;
+
+  friend bool operator==(const StoppingState&, const StoppingState&) = default;
+};
+
 struct Checkpoint {
   TrainingState state{};
   PipelinePosition position{};
-  // What retention compares; infinite: not measured. Not NaN.
+  // Of the epoch that ends here; infinite: not measured. Not NaN.
   double loss = std::numeric_limits<double>::infinity();
+  StoppingState stopping{};
 
   friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
@@ -31,28 +43,23 @@ Bytes PrintCheckpoint(const Checkpoint& checkpoint, const Digest& subject);
 // not a checkpoint.
 StatusOr<Checkpoint> ParseCheckpoint(ByteSpan file, const Digest& subject);
 
-struct CheckpointRetention {
-  std::size_t last = 2;  // at least 1
-  bool best = true;      // also the one of the smallest loss
-};
-
 // The checkpoints of one training in a folder of their own. One thread at a time.
 class CheckpointStore {
  public:
-  // Makes the folder if need be, and removes what a crash left half written and what does not read
-  // as a checkpoint of the subject: there is nothing to go on from in it. Errors: those of files.
+  // Makes the folder if need be, and removes what a crash left half written and what training
+  // cannot go on from: what does not read as a checkpoint of the subject (with a warning in the
+  // log), and what names a best that is not there. Keeps `last` >= 1, and those they name. Errors:
+  // those of files.
   static StatusOr<CheckpointStore> Open(std::string folder, const Digest& subject,
-                                        const CheckpointRetention& retention);
+                                        std::size_t last = 2);
 
-  // Durable when it returns; then older ones go, as retention says. A checkpoint of the same step
-  // is replaced. Errors: those of WriteFileDurably; the earlier checkpoints are then untouched.
+  // Durable when it returns; then older ones go. A checkpoint of the same step is replaced. Errors:
+  // kFailedPrecondition: it names a best that is not here; those of WriteFileDurably. The earlier
+  // checkpoints are then untouched.
   Status Save(const Checkpoint& checkpoint);
 
-  // Empty if there is none (Best: none with a measured loss). Errors: kDataLoss if a file has
-  // changed since Open or Save; those of files.
-  StatusOr<std::optional<Checkpoint>> Last() const;
-  StatusOr<std::optional<Checkpoint>> Best() const;
-  // Of one of Steps().
+  // Of one of Steps(). Errors: kDataLoss if the file has changed since Open or Save; those of
+  // files.
   StatusOr<Checkpoint> At(std::uint64_t step) const { return Read(step); }
 
   // Steps of the checkpoints there are, rising.
@@ -63,22 +70,21 @@ class CheckpointStore {
  private:
   struct Entry {
     std::uint64_t step = 0;
-    double loss = 0;
+    std::uint64_t best = 0;  // the step it names
   };
 
-  CheckpointStore(std::string folder, const Digest& subject, const CheckpointRetention& retention)
-      : folder_(std::move(folder)), subject_(subject), retention_(retention) {}
+  CheckpointStore(std::string folder, const Digest& subject, std::size_t last)
+      : folder_(std::move(folder)), subject_(subject), last_(last) {}
 
   std::string PathOf(std::uint64_t step) const;
   StatusOr<Checkpoint> Read(std::uint64_t step) const;
   void Note(const Checkpoint& checkpoint);
+  bool Has(std::uint64_t step) const;
   Status Prune();
-  // The smallest measured loss; null if there is none.
-  const Entry* BestEntry() const;
 
   std::string folder_;
   Digest subject_;
-  CheckpointRetention retention_;
+  std::size_t last_;
   std::vector<Entry> entries_;  // by rising step
 };
 

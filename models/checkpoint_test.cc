@@ -27,7 +27,22 @@ Checkpoint Sample(std::uint64_t step = 12, double loss = 0.75) {
                     .optimizer = {.num_steps = 11, .first = {0.5F, 0.25F}, .second = {1, 2}},
                     .loss_scale = {.scale = 1024, .good_steps = 7}},
           .position = {.epoch = 3, .elements = 5},
-          .loss = loss};
+          .loss = loss,
+          .stopping = {.best = 8, .reference = 0.5, .waited = 2}};
+}
+
+// Without one of the best epoch elsewhere.
+Checkpoint Alone(std::uint64_t step) {
+  Checkpoint checkpoint = Sample(step);
+  checkpoint.stopping.best = 0;
+  return checkpoint;
+}
+
+// Of an early-stopping plan.
+Checkpoint Naming(std::uint64_t step, std::uint64_t best) {
+  Checkpoint checkpoint = Sample(step);
+  checkpoint.stopping.best = best;
+  return checkpoint;
 }
 
 std::string TestFolder(const char* name) {
@@ -74,9 +89,9 @@ TEST_CASE("Checkpoint: the names and their order are those of the format") {
     names.push_back(tensor.name);
   }
   CHECK(names == std::vector<std::string>{"version", "subject", "step", "epoch", "elements", "loss",
-                                          "loss_scale", "good_steps", "optimizer.steps",
-                                          "optimizer.first", "optimizer.second", "parameters",
-                                          "digest"});
+                                          "best", "reference", "waited", "loss_scale", "good_steps",
+                                          "optimizer.steps", "optimizer.first", "optimizer.second",
+                                          "parameters", "digest"});
 }
 
 TEST_CASE("Checkpoint: any changed, missing or added byte is damage") {
@@ -106,6 +121,10 @@ TEST_CASE("Checkpoint: a file whose digest is right must still be one") {
       {"moment infinite", Changed([](auto& t) { Find(t, "optimizer.first").values[0] = INFINITY; }),
        "optimizer.first"},
       {"loss NaN", Changed([](auto& t) { Find(t, "loss").integers[0] = -1; }), "`loss`"},
+      {"best to come", Changed([](auto& t) { Find(t, "best").integers[0] = 13; }), "`best`"},
+      {"reference NaN", Changed([](auto& t) { Find(t, "reference").integers[0] = -1; }),
+       "`reference`"},
+      {"waited below 0", Changed([](auto& t) { Find(t, "waited").integers[0] = -1; }), "`waited`"},
       {"no scale", Changed([](auto& t) { Find(t, "loss_scale").integers[0] = 0; }), "`loss_scale`"},
       {"missing", Changed([](auto& t) { t.erase(t.begin() + 3); }), "`epoch`"},
       {"order", Changed([](auto& t) { std::swap(t[2], t[3]); }), "`step`"},
@@ -135,74 +154,93 @@ TEST_CASE("Checkpoint: a file whose digest is right must still be one") {
         StatusCode::kInvalidArgument);
 }
 
-TEST_CASE("CheckpointStore: keeps the last ones and the best, also over a restart") {
+using Steps = std::vector<std::uint64_t>;
+
+TEST_CASE("CheckpointStore: keeps the last ones and those they name, also over a restart") {
   const std::string folder = TestFolder("retention");
-  const double losses[] = {3, 1, 2, 2.5, 2.25};
   {
-    CheckpointStore store = CheckpointStore::Open(folder, kSubject, {}).value();
-    CHECK_FALSE(store.Last().value().has_value());
-    CHECK_FALSE(store.Best().value().has_value());
-    for (std::uint64_t i = 0; i < 5; ++i) {
-      REQUIRE(store.Save(Sample(10 * (i + 1), losses[i])).ok());
+    CheckpointStore store = CheckpointStore::Open(folder, kSubject).value();
+    CHECK(store.Steps().empty());
+    for (const auto& [step, best] : {std::pair(10, 10), {20, 20}, {30, 20}, {40, 20}, {50, 20}}) {
+      REQUIRE(store.Save(Naming(step, best)).ok());
     }
-    CHECK(store.Steps() == std::vector<std::uint64_t>{20, 40, 50});
+    CHECK(store.Steps() == Steps{20, 40, 50});
   }
-  CheckpointStore store = CheckpointStore::Open(folder, kSubject, {}).value();
-  CHECK(store.Steps() == std::vector<std::uint64_t>{20, 40, 50});
-  CHECK(store.Last().value() == Sample(50, 2.25));
-  CHECK(store.Best().value() == Sample(20, 1));
-  REQUIRE(store.Save(Sample(60, 0.5)).ok());
-  CHECK(store.Steps() == std::vector<std::uint64_t>{50, 60});
-  CHECK(store.Best().value() == Sample(60, 0.5));
-  REQUIRE(store.Save(Sample(60, 9)).ok());  // the same step again
-  CHECK(store.Last().value() == Sample(60, 9));
-  CHECK(store.Best().value() == Sample(50, 2.25));
+  CheckpointStore store = CheckpointStore::Open(folder, kSubject).value();
+  CHECK(store.Steps() == Steps{20, 40, 50});
+  CHECK(store.At(50).value() == Naming(50, 20));
+  // The one before the last still has all that it names.
+  REQUIRE(store.Save(Naming(60, 60)).ok());
+  CHECK(store.Steps() == Steps{20, 50, 60});
+  REQUIRE(store.Save(Naming(70, 60)).ok());
+  CHECK(store.Steps() == Steps{60, 70});
+  REQUIRE(store.Save(Alone(70)).ok());  // the same step again
+  CHECK(store.At(70).value() == Alone(70));
+  CHECK(store.Steps() == Steps{60, 70});
   REQUIRE(store.Clear().ok());
   CHECK(ListFiles(folder).value().empty());
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("CheckpointStore: without measured losses there is no best one") {
+TEST_CASE("CheckpointStore: where none is named the last ones are all") {
   const std::string folder = TestFolder("unmeasured");
-  CheckpointStore store = CheckpointStore::Open(folder, kSubject, {.last = 1}).value();
+  CheckpointStore store = CheckpointStore::Open(folder, kSubject, 1).value();
   for (std::uint64_t step = 1; step < 5; ++step) {
-    REQUIRE(store.Save(Sample(step, std::numeric_limits<double>::infinity())).ok());
+    REQUIRE(store.Save(Alone(step)).ok());
   }
-  CHECK(store.Steps() == std::vector<std::uint64_t>{4});
-  CHECK_FALSE(store.Best().value().has_value());
+  CHECK(store.Steps() == Steps{4});
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("CheckpointStore: one that names a best that is not there serves nobody") {
+  const std::string folder = TestFolder("named");
+  const auto open = [&folder] { return CheckpointStore::Open(folder, kSubject).value(); };
+  CheckpointStore store = open();
+  const Status refused = store.Save(Naming(20, 10));
+  CHECK(refused.code() == StatusCode::kFailedPrecondition);
+  CHECK(Message(refused) == "that of the best epoch, step 10, was not kept");
+  REQUIRE(store.Save(Naming(10, 10)).ok());
+  REQUIRE(store.Save(Naming(20, 10)).ok());
+  REQUIRE(store.Save(Naming(30, 30)).ok());
+  REQUIRE(store.Steps() == Steps{10, 20, 30});
+
+  REQUIRE(RemoveFile(JoinPath(folder, "step-000000000010.safetensors")).ok());
+
+  CHECK(open().Steps() == Steps{30});
+  CHECK(ListFiles(folder).value() == std::vector<std::string>{"step-000000000030.safetensors"});
   std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("CheckpointStore: what is damaged, half written or of another training is not used") {
   const std::string folder = TestFolder("damaged");
   {
-    CheckpointStore store = CheckpointStore::Open(folder, kSubject, {.last = 9}).value();
+    CheckpointStore store = CheckpointStore::Open(folder, kSubject, 9).value();
     for (std::uint64_t step = 1; step <= 4; ++step) {
-      REQUIRE(store.Save(Sample(step)).ok());
+      REQUIRE(store.Save(Alone(step)).ok());
     }
   }
-  Bytes damaged = PrintCheckpoint(Sample(4), kSubject);
+  Bytes damaged = PrintCheckpoint(Alone(4), kSubject);
   damaged[damaged.size() / 2] ^= 1U;
   REQUIRE(WriteFileDurably(JoinPath(folder, "step-000000000004.safetensors"), damaged).ok());
   REQUIRE(WriteFileDurably(JoinPath(folder, "step-000000000003.safetensors"),
-                           PrintCheckpoint(Sample(3), Digest{}))
+                           PrintCheckpoint(Alone(3), Digest{}))
               .ok());
   REQUIRE(WriteFileDurably(JoinPath(folder, "step-000000000005.safetensors"),
-                           PrintCheckpoint(Sample(1), kSubject))
+                           PrintCheckpoint(Alone(1), kSubject))
               .ok());
   REQUIRE(WriteFileDurably(JoinPath(folder, "half.tmp"), damaged).ok());
   REQUIRE(WriteFileDurably(JoinPath(folder, "notes.txt"), damaged).ok());
 
-  CheckpointStore store = CheckpointStore::Open(folder, kSubject, {.last = 9}).value();
+  CheckpointStore store = CheckpointStore::Open(folder, kSubject, 9).value();
 
   CHECK(store.Steps() == std::vector<std::uint64_t>{1, 2});
-  CHECK(store.Last().value() == Sample(2));
+  CHECK(store.At(2).value() == Alone(2));
   CHECK(ListFiles(folder).value() == std::vector<std::string>{"notes.txt",
                                                               "step-000000000001.safetensors",
                                                               "step-000000000002.safetensors"});
   // Damaged after it was opened.
   REQUIRE(WriteFileDurably(JoinPath(folder, "step-000000000002.safetensors"), damaged).ok());
-  CHECK(store.Last().status().code() == StatusCode::kDataLoss);
+  CHECK(store.At(2).status().code() == StatusCode::kDataLoss);
   std::filesystem::remove_all(folder);
 }
 

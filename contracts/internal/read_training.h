@@ -16,6 +16,7 @@ inline constexpr std::string_view kNotOfRaw =
 inline constexpr double kDefaultBeta1 = 0.9;
 inline constexpr double kDefaultBeta2 = 0.999;
 inline constexpr double kDefaultEpsilon = 1e-8;
+inline constexpr double kDefaultValidationShare = 0.1;
 
 template <typename Fields>
 std::vector<std::string> ReadFrozen(Fields& fields) {
@@ -106,7 +107,18 @@ void ReadBatches(Fields& fields, TrainingPlan& training) {
   }
 }
 
-// All but the stages, which have different names in the two forms.
+template <typename Fields>
+EarlyStoppingPlan ReadEarlyStopping(Fields fields) {
+  EarlyStoppingPlan stopping;
+  stopping.enabled = true;
+  stopping.patience = Narrow(fields.Int("patience", 1, kMaxLocalEpochs));
+  stopping.min_improvement = fields.TryDouble("min_improvement", 0, kMaxMinImprovement).value_or(0);
+  stopping.validation_share = fields.TryDouble("validation_share", 0, kMaxValidationShare)
+                                  .value_or(kDefaultValidationShare);
+  return stopping;
+}
+
+// All but the tables within.
 template <typename Fields>
 void ReadTraining(Fields fields, ModelKind kind, TrainingPlan& training) {
   ReadSteps(fields, training);
@@ -114,7 +126,7 @@ void ReadTraining(Fields fields, ModelKind kind, TrainingPlan& training) {
     for (const std::string_view key :
          {"optimizer", "learning_rate", "momentum", "nesterov", "weight_decay", "beta1", "beta2",
           "epsilon", "l2", "clip_norm", "schedule", "warmup_steps", "warmup_from", "base_batch",
-          "last_batch", "shuffle", "shuffle_seed", "frozen"}) {
+          "last_batch", "shuffle", "shuffle_seed", "frozen", "early_stopping"}) {
       RefuseKey(fields, key, kNotOfRaw);
     }
     return;

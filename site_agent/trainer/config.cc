@@ -171,9 +171,10 @@ void ReadCompute(TomlTable table, std::string_view file, TrainerConfig& config) 
     config.input_memory_bytes = static_cast<std::uint64_t>(*bytes);
   }
   ReadDevice(table, file, config);
-  config.checkpoint_steps =
-      static_cast<std::uint64_t>(table.TryInt("checkpoint_steps", 0, kMaxRows).value_or(0));
-  if (config.checkpoint_steps != 0 &&
+  if (const auto steps = table.TryInt("checkpoint_steps", 0, kMaxRows)) {
+    config.checkpoint_steps = static_cast<std::uint64_t>(*steps);
+  }
+  if (config.checkpoint_steps.value_or(0) != 0 &&
       config.strategy.kind == models::StrategyKind::kParameterServer) {
     table.Fail("checkpoint_steps", "has no use with this strategy; leave it out");
   }

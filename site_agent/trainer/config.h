@@ -36,7 +36,8 @@ struct TrainerConfig {
   models::Precision precision = models::Precision::kFloat32;
   std::uint64_t input_memory_bytes = std::uint64_t{256} << 20U;
   std::optional<models::CudaSpec> gpu;  // of replica 0; none: CPUs. strategy.make_device follows it
-  std::uint64_t checkpoint_steps = 0;   // from one checkpoint of a task to the next; 0: none
+  // From one checkpoint of a task to the next; 0: none. Absent: after each epoch.
+  std::optional<std::uint64_t> checkpoint_steps;
   // Files that jobs name by their SHA-256 and that are never sent: models and vocabularies.
   std::vector<std::string> pretrained;
   std::vector<std::string> vocabularies;

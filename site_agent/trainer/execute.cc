@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
-#include "base/random.h"
-#include "models/data/feed.h"
-#include "models/data/pipeline.h"
 #include "models/plans/plan_model.h"
 #include "site_agent/trainer/model_inputs.h"
+#include "site_agent/trainer/round_rows.h"
+#include "site_agent/trainer/stepper.h"
 #include "site_agent/trainer/work.h"
 
 namespace domicile::site_agent {
@@ -46,262 +46,6 @@ std::optional<Fault> CheckData(const contracts::Plan& plan, const LoadedDataset&
   return std::nullopt;
 }
 
-// The steps of one round over so many rows; 0 where no batch would be full.
-std::uint64_t StepsOf(const contracts::TrainingPlan& training, std::uint64_t rows) {
-  std::uint64_t in_epoch = 1;
-  if (training.batch != 0) {
-    in_epoch = rows / training.batch;
-    const bool keeps = training.last_batch != contracts::LastBatch::kDrop;
-    in_epoch += keeps && rows % training.batch != 0 ? 1 : 0;
-  }
-  if (in_epoch == 0) {
-    return 0;
-  }
-  return training.local_epochs != 0 ? training.local_epochs * in_epoch : training.local_steps;
-}
-
-// The order of rows differs from round to round, and is the same for a round done again.
-std::uint64_t ShuffleSeed(const contracts::Plan& plan, RoundNumber round) {
-  SeededRandom mixer(plan.training.shuffle_seed);
-  return mixer.Next64() + round;
-}
-
-// The batches of a round, in the order of the plan; without end.
-models::StagePtr<std::vector<std::size_t>> Batches(const contracts::Plan& plan,
-                                                   std::size_t num_rows, RoundNumber round) {
-  const contracts::TrainingPlan& training = plan.training;
-  models::StagePtr<std::size_t> rows = models::Range(num_rows);
-  if (training.shuffle) {
-    rows = models::Shuffle(std::move(rows), ShuffleSeed(plan, round), num_rows);
-  }
-  return models::Repeat(models::Batch(std::move(rows), training.batch,
-                                      training.last_batch == contracts::LastBatch::kDrop
-                                          ? models::LastBatch::kDrop
-                                          : models::LastBatch::kKeep));
-}
-
-// Beyond it batches of rows that lie in memory come no faster.
-constexpr std::size_t kMaxFeedThreads = 8;
-
-// Which of these steps, rising, every worker has a checkpoint of. A worker that died may lack the
-// others' last one.
-StatusOr<std::vector<std::uint64_t>> KeptByAll(models::WorkerGroup& workers,
-                                               const std::vector<std::uint64_t>& steps) {
-  // In exact pieces of 16 bits: what workers add up are numbers of 24.
-  constexpr std::size_t kPieces = 4;
-  constexpr std::size_t kMost = 2;  // steps of a worker: what the store keeps
-  const std::size_t stride = kMost * kPieces;
-  std::vector<float> shared(workers.NumRanks() * stride, 0.0F);
-  for (std::size_t i = 0; i < std::min(kMost, steps.size()); ++i) {
-    const std::uint64_t step = steps[steps.size() - 1 - i];
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      shared[workers.Rank() * stride + i * kPieces + piece] =
-          static_cast<float>(step >> (16 * piece) & 0xFFFFU);
-    }
-  }
-  RETURN_IF_ERROR(workers.AllReduceSum(shared));
-  const auto has = [&](std::size_t rank, std::uint64_t wanted) {
-    for (std::size_t i = 0; i < kMost; ++i) {
-      std::uint64_t step = 0;
-      for (std::size_t piece = 0; piece < kPieces; ++piece) {
-        step |= static_cast<std::uint64_t>(shared[rank * stride + i * kPieces + piece])
-                << (16 * piece);
-      }
-      if (step == wanted) {
-        return true;
-      }
-    }
-    return false;
-  };
-  std::vector<std::uint64_t> common;
-  for (const std::uint64_t step : steps) {
-    bool everywhere = true;
-    for (std::size_t rank = 0; rank < workers.NumRanks(); ++rank) {
-      everywhere = everywhere && has(rank, step);
-    }
-    if (everywhere) {
-      common.push_back(step);
-    }
-  }
-  return common;
-}
-
-// Runs the steps of a round on one strategy.
-class Stepper {
- public:
-  Stepper(const DatasetAlias& alias, const Rows& rows, const TrainOptions& options,
-          std::uint64_t steps, models::Strategy& strategy)
-      : alias_(alias), all_(rows), options_(options), steps_(steps), strategy_(strategy) {}
-
-  // Goes on where an earlier attempt at this task has left a checkpoint.
-  Status Resume() {
-    if (options_.checkpoints == nullptr) {
-      return OkStatus();
-    }
-    std::vector<std::uint64_t> kept = options_.checkpoints->Steps();
-    kept.erase(std::remove_if(kept.begin(), kept.end(),
-                              [this](std::uint64_t step) { return step >= steps_; }),
-               kept.end());
-    if (options_.strategy.workers != nullptr) {
-      ASSIGN_OR_RETURN(kept, KeptByAll(*options_.strategy.workers, kept));
-    }
-    if (!kept.empty()) {
-      ASSIGN_OR_RETURN(const models::Checkpoint last, options_.checkpoints->At(kept.back()));
-      RETURN_IF_ERROR(strategy_.Restore(last.state));
-      first_ = last.state.step;
-      LogInfo("training goes on from the checkpoint of step " + std::to_string(first_));
-    }
-    return OkStatus();
-  }
-
-  // All rows in every step.
-  std::optional<Fault> RunFullBatches(const models::BatchView& all) {
-    start_ = clock_.Monotonic();
-    for (std::uint64_t step = first_; step < steps_; ++step) {
-      if (std::optional<Fault> fault = Step(step, all)) {
-        return fault;
-      }
-    }
-    rows_ = all_.NumRows();
-    return std::nullopt;
-  }
-
-  std::optional<Fault> RunBatches(const PreparedModel& prepared,
-                                  models::StagePtr<std::vector<std::size_t>> indices) {
-    const Rows& rows = all_;
-    std::vector<bool> seen(rows.NumRows(), false);
-    // What the steps before a checkpoint used, without making their batches again.
-    for (std::uint64_t step = 0; step < first_; ++step) {
-      Count(*indices->Next(), seen);
-    }
-    models::FeedOptions feed;
-    feed.limits.max_threads =
-        std::clamp<std::size_t>(options_.strategy.threads, 1, kMaxFeedThreads);
-    feed.limits.memory_bytes = options_.input_memory_bytes;
-    auto batches = models::Feed<std::vector<std::size_t>, RowBatch>(
-        std::move(indices),
-        [&prepared, &rows](const std::vector<std::size_t>& of_batch) {
-          return MakeBatch(prepared, rows, of_batch);
-        },
-        [](const RowBatch& batch) { return batch.NumBytes(); }, clock_, feed);
-    waited_ = [&batches] { return batches->Report().waited; };
-    start_ = clock_.Monotonic();
-    for (std::uint64_t step = first_; step < steps_; ++step) {
-      const std::optional<RowBatch> batch = batches->Next();
-      DOMICILE_CHECK(batch.has_value());  // an epoch has a batch, and the pipeline repeats
-      if (std::optional<Fault> fault = Step(step, batch->View())) {
-        return fault;
-      }
-      Count(batch->indices, seen);
-    }
-    const std::chrono::nanoseconds took = clock_.Monotonic() - start_;
-    if (took.count() > 0) {
-      input_stall_ =
-          static_cast<double>(batches->Report().waited.count()) / static_cast<double>(took.count());
-    }
-    return std::nullopt;
-  }
-
-  std::uint64_t RowsUsed() const { return rows_; }
-  double InputStall() const { return input_stall_; }
-
- private:
-  void Count(const std::vector<std::size_t>& rows, std::vector<bool>& seen) {
-    for (const std::size_t row : rows) {
-      rows_ += seen[row] ? 0 : 1;
-      seen[row] = true;
-    }
-  }
-
-  // A checkpoint that cannot be kept costs work after a crash, and nothing else.
-  void Keep(std::uint64_t done) {
-    const std::uint64_t every = options_.checkpoint_steps;
-    if (options_.checkpoints == nullptr || every == 0 || done % every != 0 || done == steps_) {
-      return;
-    }
-    models::Checkpoint checkpoint;
-    checkpoint.state = strategy_.State();
-    if (const Status saved = options_.checkpoints->Save(checkpoint); !saved.ok()) {
-      LogWarning("no checkpoint after step " + std::to_string(done) + ": " +
-                 std::string(Message(saved)));
-    }
-  }
-
-  std::optional<Fault> Step(std::uint64_t step, const models::BatchView& batch) {
-    if (options_.stop.stop_requested()) {
-      return MakeFault(Reason::kCancelled, alias_, "cancelled");
-    }
-    const StatusOr<double> loss = strategy_.Step(batch);
-    if (!loss.ok()) {
-      return MakeFault(Reason::kTrainerFailed, alias_, std::string(Message(loss.status())));
-    }
-    // The first step's loss is that of the model received, which may be large without harm.
-    if (step > first_ && !std::isfinite(*loss)) {
-      return MakeFault(Reason::kNotFinite, alias_,
-                       "training is no longer finite in step " + std::to_string(step + 1) +
-                           "; the plan's learning rate may be too high");
-    }
-    const auto percent = static_cast<std::uint32_t>((step + 1) * 100 / steps_);
-    examples_ += batch.NumExamples();
-    if (options_.progress && percent != percent_) {
-      percent_ = percent;
-      options_.progress({percent, Figures(*loss / static_cast<double>(batch.NumExamples()))});
-    }
-    Keep(step + 1);
-    return std::nullopt;
-  }
-
-  // Of the steps since first_; without a clock there is nothing to tell.
-  std::optional<TrainFigures> Figures(double loss) const {
-    const double seconds = std::chrono::duration<double>(clock_.Monotonic() - start_).count();
-    if (!(seconds > 0)) {
-      return std::nullopt;
-    }
-    const auto permille = [](double share) {
-      return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 1.0) * 1000));
-    };
-    TrainFigures figures;
-    figures.examples_per_second =
-        static_cast<std::uint64_t>(static_cast<double>(examples_) / seconds);
-    figures.loss_micro = LossUnits(loss);
-    figures.stall_permille = permille(std::chrono::duration<double>(waited_()).count() / seconds);
-    for (const models::ReplicaReport& replica : strategy_.Report().replicas) {
-      figures.replicas.push_back({permille(replica.CommunicationShare()), replica.state_bytes});
-    }
-    return figures;
-  }
-
-  const DatasetAlias& alias_;
-  const Rows& all_;
-  const TrainOptions& options_;
-  std::uint64_t steps_;
-  models::Strategy& strategy_;
-  const FakeClock still_{WallTime{}};
-  const Clock& clock_ = options_.clock != nullptr ? *options_.clock : still_;
-  std::uint64_t first_ = 0;  // step to begin with
-  std::uint64_t rows_ = 0;   // distinct rows that steps used
-  MonotonicTime start_{};    // of the steps
-  std::uint64_t examples_ = 0;
-  // For input, so far.
-  std::function<std::chrono::nanoseconds()> waited_ = [] { return std::chrono::nanoseconds(0); };
-  double input_stall_ = 0;
-  std::uint32_t percent_ = 0;
-};
-
-// The sum of the losses over all rows, a part of them at once.
-StatusOr<double> LossOf(const PreparedModel& prepared, const Rows& rows,
-                        models::Strategy& strategy) {
-  const std::size_t at_once = RowsAtOnce(prepared.spec);
-  double sum = 0;
-  for (std::size_t first = 0; first < rows.NumRows(); first += at_once) {
-    const RowBatch batch =
-        MakeBatch(prepared, rows, first, std::min(at_once, rows.NumRows() - first));
-    ASSIGN_OR_RETURN(const double loss, strategy.Loss(batch.View()));
-    sum += loss;
-  }
-  return sum;
-}
-
 // One input's sums over rows; or what is wrong with its values.
 struct InputSums {
   std::int64_t count = 0;
@@ -327,6 +71,24 @@ InputSums SumInput(const Rows& rows, std::size_t input, double offset, double ra
     sums.squares.Add(distance * distance);
   }
   return sums;
+}
+
+// Whether there is anything to train on.
+std::optional<Fault> CheckRows(std::size_t num_rows, const RoundRows& split,
+                               std::uint64_t steps_in_epoch, const DatasetAlias& alias) {
+  const auto none = [&alias](std::string line) {
+    return MakeFault(Reason::kNoExamples, alias, std::move(line));
+  };
+  if (num_rows == 0) {
+    return none("the dataset has no training rows");
+  }
+  if (split.steps.empty()) {
+    return none("the plan has the only training row held out");
+  }
+  if (steps_in_epoch == 0) {
+    return none("the training rows do not fill a batch, and the plan drops what is less");
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -386,14 +148,14 @@ Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& dat
     return work.TheFault();
   }
   const Rows& rows = *work->training;
-  if (rows.NumRows() == 0) {
-    return MakeFault(Reason::kNoExamples, data.alias, "the dataset has no training rows");
+  const RoundRows split = SplitRows(plan.training, rows.NumRows());
+  const std::uint64_t steps_in_epoch = StepsInEpoch(plan.training, split.steps.size());
+  if (std::optional<Fault> fault = CheckRows(rows.NumRows(), split, steps_in_epoch, data.alias)) {
+    return *std::move(fault);
   }
-  const std::uint64_t steps = StepsOf(plan.training, rows.NumRows());
-  if (steps == 0) {
-    return MakeFault(Reason::kNoExamples, data.alias,
-                     "the training rows do not fill a batch, and the plan drops what is less");
-  }
+  const std::uint64_t steps = plan.training.local_epochs != 0
+                                  ? plan.training.local_epochs * steps_in_epoch
+                                  : plan.training.local_steps;
   models::TrainingSpec training = TrainingOf(plan, *work, round, steps);
   training.micro_batch = options.micro_batch;
   training.precision = options.precision;
@@ -408,39 +170,41 @@ Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& dat
   if (!strategy.ok()) {
     return failed(strategy.status());
   }
-  const StatusOr<double> loss = LossOf(work->model, rows, **strategy);
+  std::vector<std::size_t> all(rows.NumRows());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const StatusOr<double> loss = LossOf(work->model, rows, all, **strategy);
   if (!loss.ok()) {
     return failed(loss.status());
   }
-  Stepper stepper(data.alias, rows, options, steps, **strategy);
+  Stepper stepper(
+      {data.alias, plan.training, work->model, rows, split, options, steps_in_epoch, steps},
+      **strategy);
   if (const Status resumed = stepper.Resume(); !resumed.ok()) {
     return failed(resumed);
   }
-  std::optional<Fault> fault;
-  if (plan.training.batch == 0) {
-    const RowBatch all = MakeBatch(work->model, rows, 0, rows.NumRows());
-    fault = stepper.RunFullBatches(all.View());
-  } else {
-    fault = stepper.RunBatches(work->model, Batches(plan, rows.NumRows(), round));
-  }
-  if (fault) {
+  if (std::optional<Fault> fault = stepper.Run(round)) {
     return *std::move(fault);
   }
   if (const StatusOr<double> rest = (*strategy)->Finish(); !rest.ok()) {
     return failed(rest.status());
   }
   TrainResult result;
-  result.delta = DeltaOf(plan, *work, (*strategy)->Parameters());
+  result.delta = DeltaOf(plan, *work, stepper.Parameters());
   if (const Status status = models::CheckFinite(result.delta); !status.ok()) {
     return MakeFault(Reason::kNotFinite, data.alias,
                      std::string(Message(status)) +
                          " after training; the plan's learning rate "
                          "may be too high");
   }
+  if (const std::string summary = stepper.Summary(); !summary.empty()) {
+    LogInfo(summary);
+  }
   result.rows = stepper.RowsUsed();
   result.examples = rows.NumRows();
   result.loss_sum = LossUnits(*loss);
   result.input_stall = stepper.InputStall();
+  result.epochs = stepper.EpochsDone();
+  result.best_epoch = stepper.BestEpoch();
   return result;
 }
 

@@ -58,24 +58,29 @@ struct TrainOptions {
   ProgressSink progress;         // may be empty; called between steps
   const Clock* clock = nullptr;  // measures `input_stall`; without it that stays 0
   // Of this task alone: training goes on from the last one there is, to the same bits, and keeps
-  // one after every `checkpoint_steps` steps. Null: none.
+  // one after every `checkpoint_steps` steps and on improvement, where the plan stops early; 0:
+  // after each epoch, where the plan counts in epochs. Null: none.
   models::CheckpointStore* checkpoints = nullptr;
   std::uint64_t checkpoint_steps = 0;
 };
 
 struct TrainResult {
   std::vector<models::NamedTensor> delta;  // trained - received, in the order of plan.Tensors()
-  std::uint64_t rows = 0;                  // distinct training rows that steps used: the weight
-  std::uint64_t examples = 0;              // training rows, over which the loss below is summed
+  std::uint64_t rows = 0;      // distinct training rows that steps to it used: the weight
+  std::uint64_t examples = 0;  // training rows, over which the loss below is summed
   // Of the model received, units of kLossUnit, without L2; absent if it is not finite or too large.
   std::optional<std::int64_t> loss_sum;
-  double input_stall = 0;  // share of the time in steps spent waiting for input, [0, 1]
+  // For the people of the site.
+  double input_stall = 0;        // share of the time in steps spent waiting for input, [0, 1]
+  std::uint64_t epochs = 0;      // made in full
+  std::uint64_t best_epoch = 0;  // after which the parameters sent were; 0: after the last step
 };
 
 // `model` is the model file's tensors: the plan's tensors, and normalisation.mean and
 // normalisation.deviation ([inputs]); without them inputs are taken as they are. The order of rows
 // depends on the plan's seed and on `round`, where the plan's batch is not 0. Every call starts
-// with a fresh optimizer. kNoExamples also where no batch is full and the plan drops such.
+// with a fresh optimizer. kNoExamples also where no batch is full and the plan drops such, and
+// where the only row is held out.
 Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& data,
                            const std::vector<models::NamedTensor>& model, RoundNumber round,
                            const TrainOptions& options = {});

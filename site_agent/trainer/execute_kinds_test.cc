@@ -356,9 +356,7 @@ TEST_CASE("Train: an interrupted task goes on from its checkpoint to the same bi
     const std::string folder = DOMICILE_BINARY_DIR "/execute_kinds_test.checkpoints";
     Digest subject;
     subject.bytes.fill(static_cast<std::uint8_t>(plan.training.batch + 1));
-    const auto open = [&] {
-      return models::CheckpointStore::Open(folder, subject, {.last = 1, .best = false}).value();
-    };
+    const auto open = [&] { return models::CheckpointStore::Open(folder, subject, 1).value(); };
     REQUIRE(open().Clear().ok());
 
     models::CheckpointStore first = open();

@@ -29,6 +29,13 @@ std::string ProgressText(const TaskProgress& progress) {
   if (figures.loss_micro) {
     text += ", loss " + Micro(*figures.loss_micro);
   }
+  if (figures.epochs) {
+    text += ", after " + std::to_string(*figures.epochs) +
+            (*figures.epochs == 1 ? " epoch" : " epochs");
+    if (figures.validation_micro) {
+      text += " validation loss " + Micro(*figures.validation_micro);
+    }
+  }
   text += ", " + Share(figures.stall_permille) + " waiting for input";
   for (std::size_t i = 0; i < figures.replicas.size(); ++i) {
     const ReplicaFigures& replica = figures.replicas[i];

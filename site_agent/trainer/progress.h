@@ -24,7 +24,9 @@ struct TrainFigures {
   std::uint64_t examples_per_second = 0;
   std::optional<std::int64_t> loss_micro;  // of the last step, a mean over its examples, in 1e-6
   std::uint32_t stall_permille = 0;        // of the time, waiting for input
-  std::vector<ReplicaFigures> replicas;
+  std::vector<ReplicaFigures> replicas{};
+  std::optional<std::uint32_t> epochs{};           // made, where the plan counts in epochs
+  std::optional<std::int64_t> validation_micro{};  // after the last of them, where it stops early
   friend bool operator==(const TrainFigures&, const TrainFigures&) = default;
 };
 
@@ -37,8 +39,8 @@ struct TaskProgress {
 // Called from any thread.
 using ProgressSink = std::function<void(const TaskProgress&)>;
 
-// "37 %, 52000 examples/s, loss 0.412345, 1.2 % waiting for input, replica 0: 4.9 % adding up, 3
-// MB"
+// "37 %, 52000 examples/s, loss 0.412345, after 3 epochs validation loss 0.423456, 1.2 % waiting
+// for input, replica 0: 4.9 % adding up, 3 MB"
 std::string ProgressText(const TaskProgress& progress);
 
 }  // namespace domicile::site_agent

@@ -59,6 +59,12 @@ Json ProgressJson(const ProgressMessage& progress) {
       replicas.emplace_back(JsonArray{replica.communication_permille, replica.state_bytes});
     }
     json.Set("replicas", std::move(replicas));
+    if (figures.epochs) {
+      json.Set("epochs", *figures.epochs);
+    }
+    if (figures.validation_micro) {
+      json.Set("validation_micro", *figures.validation_micro);
+    }
   }
   return json;
 }

@@ -1,6 +1,7 @@
 // Bytes of the other side to messages.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/json.h"
@@ -114,6 +115,11 @@ StatusOr<TrainerMessage> ReadProgress(JsonReader& reader) {
     figures.replicas.push_back(
         {static_cast<std::uint32_t>(*share), static_cast<std::uint64_t>(*bytes)});
   }
+  if (const auto epochs = reader.TryInt("epochs", 0, std::numeric_limits<std::uint32_t>::max())) {
+    figures.epochs = static_cast<std::uint32_t>(*epochs);
+  }
+  figures.validation_micro =
+      reader.TryInt("validation_micro", -kLargestJsonInteger, kLargestJsonInteger);
   RETURN_IF_ERROR(reader.Finish());
   progress.figures = std::move(figures);
   return TrainerMessage(std::move(progress));

@@ -109,15 +109,17 @@ TEST_CASE("Trainer protocol: the bytes are those of the page") {
   CHECK(EncodeFrame(ProgressMessage{37}) == wanted);
 
   const ProgressMessage figures = {
-      37, TrainFigures{52'000, 412'345, 12, {{49, 3'000'000}, {0, 3'000'000}}}};
+      37, TrainFigures{52'000, 412'345, 12, {{49, 3'000'000}, {0, 3'000'000}}, 3, 423'456}};
   const std::string long_json =
-      R"({"examples_per_second":52000,"loss_micro":412345,"percent":37,)"
-      R"("replicas":[[49,3000000],[0,3000000]],"stall_permille":12,"type":"progress"})";
+      R"({"epochs":3,"examples_per_second":52000,"loss_micro":412345,"percent":37,)"
+      R"("replicas":[[49,3000000],[0,3000000]],"stall_permille":12,"type":"progress",)"
+      R"("validation_micro":423456})";
   const Bytes frame_of_figures = EncodeFrame(figures);
   CHECK(AsText(ByteSpan(frame_of_figures).subspan(kFrameHeaderBytes)) == long_json);
   CHECK(std::get<ProgressMessage>(*DecodeMessage(long_json, {})) == figures);
   CHECK(ProgressText(figures) ==
-        "37 %, 52000 examples/s, loss 0.412345, 1.2 % waiting for input, replica 0: 4.9 % adding "
+        "37 %, 52000 examples/s, loss 0.412345, after 3 epochs validation loss 0.423456, 1.2 % "
+        "waiting for input, replica 0: 4.9 % adding "
         "up, 3 MB, replica 1: 0.0 % adding up, 3 MB");
   CHECK(ProgressText({5}) == "5 %");
 
@@ -149,6 +151,15 @@ TEST_CASE("Trainer protocol: messages that break the page are refused") {
        0},
       {"a replica of three numbers",
        R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1,"replicas":[[1,2,3]]})",
+       0},
+      {"a part of an epoch",
+       R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1,"replicas":[],"epochs":0.5})",
+       0},
+      {"epochs below 0",
+       R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1,"replicas":[],"epochs":-1})",
+       0},
+      {"a validation loss in words",
+       R"({"type":"progress","percent":1,"examples_per_second":1,"stall_permille":1,"replicas":[],"validation_micro":"low"})",
        0},
       {"payload where none belongs", R"({"type":"progress","percent":1})", 1},
       {"unlisted reason", R"({"type":"failed","reason":9999,"rows_read":0,"rows_refused":0})", 0},

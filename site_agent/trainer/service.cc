@@ -319,13 +319,13 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
                                                const std::vector<models::NamedTensor>& model,
                                                TrainOptions options) {
   StatusOr<models::CheckpointStore> checkpoints = Error(StatusCode::kNotFound, "none");
-  if (config_.checkpoint_steps != 0) {
+  if (KeepsCheckpoints(plan)) {
     checkpoints = OpenCheckpoints(task);
     if (!checkpoints.ok()) {
       LogWarning("checkpoints: " + std::string(Message(checkpoints.status())));
     } else {
       options.checkpoints = &*checkpoints;
-      options.checkpoint_steps = config_.checkpoint_steps;
+      options.checkpoint_steps = config_.checkpoint_steps.value_or(0);
     }
   }
   const int attempts = cluster_ != nullptr ? cluster_->Attempts() : 1;
@@ -370,6 +370,15 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
                                               : policy::Reason::kTrainerFailed);
 }
 
+bool TrainerService::KeepsCheckpoints(const contracts::Plan& plan) const {
+  if (config_.checkpoint_steps) {
+    return *config_.checkpoint_steps != 0;
+  }
+  // After the last epoch there is nothing to go on to.
+  return plan.training.local_epochs > 1 &&
+         config_.strategy.kind != models::StrategyKind::kParameterServer;
+}
+
 StatusOr<models::CheckpointStore> TrainerService::OpenCheckpoints(const TaskMessage& task) const {
   // Whatever else the numbers of a checkpoint follow from is in the plan or in the configuration.
   Json subject;
@@ -383,8 +392,7 @@ StatusOr<models::CheckpointStore> TrainerService::OpenCheckpoints(const TaskMess
   subject.Set("micro_batch", static_cast<std::uint64_t>(config_.micro_batch));
   subject.Set("precision", static_cast<std::int64_t>(config_.precision));
   return models::CheckpointStore::Open(JoinPath(config_.state, "checkpoints"),
-                                       crypto::Sha256(AsBytes(PrintJson(subject))),
-                                       {.last = 2, .best = false});
+                                       crypto::Sha256(AsBytes(PrintJson(subject))));
 }
 
 StatusOr<std::optional<std::uint64_t>> TrainerService::HandOut(const Table& table) {

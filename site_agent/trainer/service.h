@@ -80,6 +80,7 @@ class TrainerService final : public TaskHandler {
                    std::stop_token stop);
   Ended RunTrain(const TaskMessage& task, const contracts::Plan& plan, const LoadedDataset& data,
                  const std::vector<models::NamedTensor>& model, TrainOptions options);
+  bool KeepsCheckpoints(const contracts::Plan& plan) const;
   // Of this very task: those of any other are thrown away. Errors: those of files.
   StatusOr<models::CheckpointStore> OpenCheckpoints(const TaskMessage& task) const;
   // What earlier uses of the grant leave of it.
