@@ -152,22 +152,29 @@ double Model::Loss(std::span<const float> parameters, const BatchView& batch) {
 double Model::LossAndGradient(std::span<const float> parameters, const BatchView& slice,
                               const StepPlace& place, std::span<float> gradient) {
   DOMICILE_CHECK(gradient.size() == NumParameters());
+  const auto finish = [&place](double loss) {
+    if (place.final_from != nullptr) {
+      (*place.final_from)(0);
+    }
+    return loss;
+  };
   if (slice.NumExamples() == 0) {
     device_->memory().Zero(gradient.data(), gradient.size_bytes());
-    return 0;
+    return finish(0);
   }
   Pass pass = {.parameters = parameters,
                .training = true,
                .dropout_key = place.dropout_key,
                .first_example = place.first_example,
-               .divisor = place.divisor};
+               .divisor = place.divisor,
+               .final_from = place.final_from};
   const ConstMatrix outputs = RunForward(pass, slice);
   output_gradient_.ResizeMatrix(outputs.rows, outputs.columns, device_->memory());
   const double loss =
       LossOfOutputs(outputs, slice, static_cast<float>(place.loss_scale / place.divisor),
                     output_gradient_.AsMatrix());
   layers_->Backward(*device_, pass, output_gradient_.AsMatrix(), false, gradient);
-  return loss;
+  return finish(loss);
 }
 
 void Model::AddL2(double l2, std::span<const float> parameters, std::span<float> gradient) {

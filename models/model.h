@@ -54,6 +54,9 @@ struct StepPlace {
   std::uint64_t first_example = 0;  // of the slice in it
   std::uint64_t dropout_key = 0;    // of the step, the same on all replicas
   double loss_scale = 1;            // the loss is multiplied by it before the way back
+  // Told as the gradient becomes final, at last of entry 0; null: nobody wants to know. Frozen
+  // tensors count as final.
+  const FinalFrom* final_from = nullptr;
 };
 
 // Keeps the buffers of the largest batch seen, in the device's memory. Parameters and gradients may

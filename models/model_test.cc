@@ -7,12 +7,17 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "models/cpu/cpu_device.h"
 #include "models/initial.h"
+#include "models/layers/attention.h"
+#include "models/layers/dense.h"
+#include "models/layers/sequence.h"
 #include "models/layers/testing.h"
 #include "models/strategy/strategy.h"
 
@@ -424,6 +429,137 @@ TEST_CASE("Model: the products of a step are counted, less those that freezing s
   const std::vector<std::string> all_but_head = {"embeddings.*", "encoder.*"};
   encoder.Freeze(all_but_head);
   CHECK(encoder.StepFlops(7) == 2 * (2 * block + attention / 3) + 4 * 16 * 3);
+}
+
+// Follows a way back, keeping what it is told to be final.
+struct Follower {
+  explicit Follower(std::span<const float> the_gradient) : gradient(the_gradient) {}
+
+  FinalFrom listener = [this](std::size_t entry) {
+    entries.push_back(entry);
+    copies.emplace_back(gradient.begin() + static_cast<std::ptrdiff_t>(entry), gradient.end());
+  };
+
+  void Check() const {
+    REQUIRE(!entries.empty());
+    CHECK(std::is_sorted(entries.rbegin(), entries.rend()));
+    CHECK(entries.back() == 0);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      CAPTURE(entries[i]);
+      CHECK(SameBits(copies[i], gradient.subspan(entries[i])));
+    }
+  }
+
+  std::span<const float> gradient;
+  std::vector<std::size_t> entries;
+  std::vector<std::vector<float>> copies;
+};
+
+ConvNetSpec ImagesWith(ImageNorm norm, Activation activation) {
+  ConvNetSpec spec = kSmallImages;
+  spec.blocks[0].norm = norm;
+  spec.activation = activation;
+  spec.dropout = 0.2F;
+  return spec;
+}
+
+EncoderSpec EncoderWith(Pooling pooling, LoraSpec lora) {
+  EncoderSpec spec = kSmallEncoder;
+  spec.pooling = pooling;
+  spec.lora = lora;
+  spec.dropout = 0.1F;
+  return spec;
+}
+
+TEST_CASE("Model: what a way back calls final is so, to the bit, for every kind of layer") {
+  const struct {
+    const char* name;
+    ModelSpec spec;
+    std::size_t told_early;  // at least so often before the end
+    std::vector<std::string> frozen = {};
+  } cases[] = {
+      {"regression", NetworkSpec{.num_inputs = 9, .hidden = {}, .num_outputs = 1}, 0},
+      {"perceptron",
+       NetworkSpec{
+           .num_inputs = 9, .hidden = {8, 7}, .activation = Activation::kGelu, .num_outputs = 3},
+       4},
+      {"no norm, pool", ImagesWith(ImageNorm::kNone, Activation::kRelu), 4},
+      {"group norm", ImagesWith(ImageNorm::kGroup, Activation::kGelu), 5},
+      {"batch norm", ImagesWith(ImageNorm::kBatch, Activation::kTanh), 5},
+      {"frozen batch norm", ImagesWith(ImageNorm::kFrozenBatch, Activation::kRelu), 5},
+      {"frozen first block", ImagesWith(ImageNorm::kGroup, Activation::kRelu), 4, {"*0.*"}},
+      {"encoder", EncoderWith(Pooling::kMean, {}), 10},
+      {"encoder with a pooler", EncoderWith(Pooling::kFirst, {}), 11},
+      {"frozen embeddings", EncoderWith(Pooling::kMean, {}), 10, {"embeddings.*"}},
+      {"adapters", EncoderWith(Pooling::kMean, {.rank = 2, .alpha = 4}), 8},
+      {"adapters, both", EncoderWith(Pooling::kMean, {.rank = 2, .alpha = 4, .trains_a = true}), 8},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.name);
+    const auto device = MakeCpuDevice(2);
+    Model model(c.spec, *device);
+    model.Freeze(c.frozen);
+    const std::vector<float> parameters = InitialParameters(c.spec, 5);
+    const Examples examples(c.spec, 6);
+    std::vector<float> want(parameters.size());
+    const double loss =
+        model.LossAndGradient(parameters, examples.view, {.divisor = 7, .dropout_key = 3}, want);
+    // Not the wanted values, nor 0: what is called final must have been written in this pass.
+    std::vector<float> gradient(parameters.size());
+    for (const ParameterRange& range : model.TrainedRanges()) {
+      std::fill_n(gradient.begin() + static_cast<std::ptrdiff_t>(range.offset), range.size, 1e30F);
+    }
+    Follower follower(gradient);
+
+    const double told = model.LossAndGradient(
+        parameters, examples.view,
+        {.divisor = 7, .dropout_key = 3, .final_from = &follower.listener}, gradient);
+
+    CHECK(told == loss);
+    CHECK(SameBits(gradient, want));
+    follower.Check();
+    CHECK(std::count_if(follower.entries.begin(), follower.entries.end(), [](std::size_t entry) {
+            return entry > 0;
+          }) >= static_cast<std::ptrdiff_t>(c.told_early));
+
+    // An empty slice has no way back; its gradient is final at once.
+    Follower of_nothing(gradient);
+    model.LossAndGradient(parameters, examples.view.Rows(0, 0),
+                          {.divisor = 7, .final_from = &of_nothing.listener}, gradient);
+    CHECK(of_nothing.entries == std::vector<std::size_t>{0});
+    of_nothing.Check();
+  }
+}
+
+TEST_CASE("Layer: attention over projections of several layers tells the last declared first") {
+  const auto projection = [](const std::string& name) {
+    Layers layers;
+    layers.push_back(MakeDense({.name = name + ".a", .inputs = 8, .outputs = 5}));
+    layers.push_back(MakeDense({.name = name + ".b", .inputs = 5, .outputs = 8}));
+    return MakeSequence(std::move(layers));
+  };
+  LayerUnderTest test(MakeAttention({.query = projection("query"),
+                                     .key = projection("key"),
+                                     .value = projection("value"),
+                                     .heads = 2,
+                                     .width = 4}));
+  test.Randomise(4);
+  const std::vector<std::uint32_t> ids(6);
+  test.pass = {.training = true,
+               .num_examples = 2,
+               .tokens = {.ids = ids, .types = {}, .mask = {}, .length = 3}};
+  Tensor x({6, 8});
+  const std::vector<float> numbers = TestNumbers(7, 2 * x.NumElements(), 1);
+  std::copy_n(numbers.begin(), x.NumElements(), x.Values().begin());
+  Tensor dy({6, 8});
+  std::copy_n(numbers.begin() + 48, dy.NumElements(), dy.Values().begin());
+  Follower follower(test.gradient);
+  test.pass.final_from = &follower.listener;
+
+  test.Backward(x, dy);
+
+  CHECK(follower.entries.size() == 6);
+  follower.Check();
 }
 
 }  // namespace

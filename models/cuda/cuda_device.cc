@@ -83,9 +83,10 @@ class CudaSum final : public DeviceSum {
   CudaSum(const CudaSum&) = delete;
   CudaSum& operator=(const CudaSum&) = delete;
 
-  void AllReduceSum(std::size_t rank, std::span<float> values) override {
-    plugin_->all_reduce(group_, rank, values.data(), values.size());
+  void Begin(std::size_t rank, std::span<float> values) override {
+    plugin_->begin_sum(group_, rank, values.data(), values.size());
   }
+  void Finish(std::size_t rank) override { plugin_->finish_sums(group_, rank); }
 
  private:
   const cuda::Plugin* plugin_;

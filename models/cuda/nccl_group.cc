@@ -102,8 +102,8 @@ CudaMachine::Group::~Group() {
   }
 }
 
-void CudaMachine::Group::AllReduce(std::size_t rank, float* values, std::size_t size) {
-  Rank& own = ranks_[rank];
+void CudaMachine::Group::BeginSum(std::size_t rank, float* values, std::size_t size) {
+  const Rank& own = ranks_[rank];
   CudaMachine& machine = *own.machine;
   if (!machine.Select() ||
       !machine.Require(cudaEventRecord(own.computed, machine.stream()), "adding up") ||
@@ -114,9 +114,13 @@ void CudaMachine::Group::AllReduce(std::size_t rank, float* values, std::size_t 
       LoadNccl().all_reduce(values, values, size, ncclFloat, ncclSum, own.communicator, own.stream);
   if (result != ncclSuccess) {
     machine.Fail(std::string("adding up over GPUs: NCCL says ") + LoadNccl().error_string(result));
-    return;
   }
-  if (machine.Require(cudaEventRecord(own.summed, own.stream), "adding up")) {
+}
+
+void CudaMachine::Group::FinishSums(std::size_t rank) {
+  const Rank& own = ranks_[rank];
+  CudaMachine& machine = *own.machine;
+  if (machine.Select() && machine.Require(cudaEventRecord(own.summed, own.stream), "adding up")) {
     machine.Require(cudaStreamWaitEvent(machine.stream(), own.summed), "adding up");
   }
 }

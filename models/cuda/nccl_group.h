@@ -11,9 +11,9 @@
 
 namespace domicile::models::cuda {
 
-// Each rank calls AllReduce from its own thread. The sum runs on a stream of its own, which waits
-// for the machine's work so far, as the machine's later work waits for it; the thread does not
-// wait.
+// Each rank calls from its own thread, which never waits. Sums run on a stream of their own, one
+// after the other, each behind the machine's work at its beginning; the machine's work after
+// FinishSums waits for them.
 class CudaMachine::Group {
  public:
   static Group* Connect(void* const* devices, std::size_t count, Why& why);
@@ -21,7 +21,8 @@ class CudaMachine::Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  void AllReduce(std::size_t rank, float* values, std::size_t size);
+  void BeginSum(std::size_t rank, float* values, std::size_t size);
+  void FinishSums(std::size_t rank);
 
  private:
   struct Rank {

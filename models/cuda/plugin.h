@@ -11,7 +11,7 @@
 namespace domicile::models::cuda {
 
 // Of this file, calls.h and shapes.h. Raised with every change of either.
-constexpr std::uint32_t kPluginAbi = 1;
+constexpr std::uint32_t kPluginAbi = 2;
 constexpr const char* kPluginFile = "libdomicile_cuda.so";
 constexpr const char* kPluginSymbol = "domicile_cuda_plugin";
 
@@ -51,10 +51,12 @@ struct Plugin {
   void (*copy)(void* device, void* to, const void* from, std::size_t bytes);
   void (*zero)(void* device, void* memory, std::size_t bytes);
 
-  // --- Replicas: devices[rank] for each rank. Every rank calls all_reduce from its own thread.
+  // --- Replicas: devices[rank] for each rank. Every rank calls the sums from its own thread, as
+  // DeviceSum (layers/device.h).
   void* (*connect)(void* const* devices, std::size_t count, Why& why);
   void (*disconnect)(void* group);
-  void (*all_reduce)(void* group, std::size_t rank, float* values, std::size_t size);
+  void (*begin_sum)(void* group, std::size_t rank, float* values, std::size_t size);
+  void (*finish_sums)(void* group, std::size_t rank);
 
   // --- Operations
   Operation<DenseCall> dense;

@@ -144,7 +144,7 @@ RehearsalMachine::Group* RehearsalMachine::Group::Connect(void* const* devices, 
   return group;
 }
 
-void RehearsalMachine::Group::AllReduce(std::size_t rank, float* values, std::size_t size) {
+void RehearsalMachine::Group::BeginSum(std::size_t rank, float* values, std::size_t size) {
   values_[rank] = {values, size};
   barrier_.arrive_and_wait();
   if (rank == 0) {

@@ -108,7 +108,8 @@ class RehearsalMachine {
 class RehearsalMachine::Group {
  public:
   static Group* Connect(void* const* devices, std::size_t count, Why& why);
-  void AllReduce(std::size_t rank, float* values, std::size_t size);
+  void BeginSum(std::size_t rank, float* values, std::size_t size);
+  void FinishSums(std::size_t /*rank*/) {}  // nothing goes on behind the caller's back
 
  private:
   explicit Group(std::size_t count);

@@ -39,8 +39,11 @@ Plugin TableWithoutOperations() {
     return Group::Connect(devices, count, why);
   };
   plugin.disconnect = [](void* group) { delete static_cast<Group*>(group); };
-  plugin.all_reduce = [](void* group, std::size_t rank, float* values, std::size_t size) {
-    static_cast<Group*>(group)->AllReduce(rank, values, size);
+  plugin.begin_sum = [](void* group, std::size_t rank, float* values, std::size_t size) {
+    static_cast<Group*>(group)->BeginSum(rank, values, size);
+  };
+  plugin.finish_sums = [](void* group, std::size_t rank) {
+    static_cast<Group*>(group)->FinishSums(rank);
   };
   return plugin;
 }

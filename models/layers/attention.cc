@@ -45,9 +45,9 @@ class AttentionLayer final : public Layer {
     }
     device.AttentionGradient(ShapeOf(pass), q_, k_, v_, std::as_const(probabilities_).Values(),
                              MaskFor(pass), dy, dq_.AsMatrix(), dk_.AsMatrix(), dv_.AsMatrix());
-    const Matrix dx = spec_.query->Backward(device, pass, dq_.AsMatrix(), wants_dx, gradient);
-    const Matrix of_key = spec_.key->Backward(device, pass, dk_.AsMatrix(), wants_dx, gradient);
     const Matrix of_value = spec_.value->Backward(device, pass, dv_.AsMatrix(), wants_dx, gradient);
+    const Matrix of_key = spec_.key->Backward(device, pass, dk_.AsMatrix(), wants_dx, gradient);
+    const Matrix dx = spec_.query->Backward(device, pass, dq_.AsMatrix(), wants_dx, gradient);
     if (!wants_dx) {
       return {};
     }

@@ -22,14 +22,18 @@
 
 namespace domicile::models {
 
-// Adds up over devices where their values lie, without the host.
+// Adds up over devices where their values lie, without the host, while the devices go on. A failure
+// is one of the device (Device::Check).
 class DeviceSum {
  public:
   virtual ~DeviceSum() = default;
-  // Every rank calls it, each from its own thread, with buffers of one size in its device's memory.
-  // What is asked of the device afterwards finds the same bits at all ranks: the element-wise sum.
-  // A failure is one of the device (Device::Check).
-  virtual void AllReduceSum(std::size_t rank, std::span<float> values) = 0;
+  // Every rank makes the same calls in the same order, each from its own thread, with buffers of
+  // one size in its device's memory. They hold what the device has been asked for so far, and may
+  // not be touched before Finish.
+  virtual void Begin(std::size_t rank, std::span<float> values) = 0;
+  // What is asked of the device afterwards finds, in all that was begun, the same bits at all
+  // ranks: the element-wise sum.
+  virtual void Finish(std::size_t rank) = 0;
 };
 
 class Device {

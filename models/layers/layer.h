@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,15 +28,21 @@ struct TokenView {
   TokenView Rows(std::size_t first, std::size_t count) const;
 };
 
+// Told on a way back, with numbers that never rise: the entry of that number and all after it are
+// final in the gradient (for a device that queues its work, once what it has been asked for is
+// done).
+using FinalFrom = std::function<void(std::size_t entry)>;
+
 // What all layers share in one pass.
 struct Pass {
-  std::span<const float> parameters{};  // of the whole model
-  bool training = false;                // dropout drops, batch norm uses the batch
-  std::uint64_t dropout_key = 0;        // of this step, the same on all replicas
-  std::uint64_t first_example = 0;      // where this slice begins in the global batch
-  std::size_t num_examples = 0;         // of this slice
-  double divisor = 1;                   // examples of the global batch
-  TokenView tokens{};                   // empty for models of plain numbers
+  std::span<const float> parameters{};    // of the whole model
+  bool training = false;                  // dropout drops, batch norm uses the batch
+  std::uint64_t dropout_key = 0;          // of this step, the same on all replicas
+  std::uint64_t first_example = 0;        // where this slice begins in the global batch
+  std::size_t num_examples = 0;           // of this slice
+  double divisor = 1;                     // examples of the global batch
+  TokenView tokens{};                     // empty for models of plain numbers
+  const FinalFrom* final_from = nullptr;  // null: nobody wants to know
 };
 
 // One thread at a time.
@@ -57,6 +64,8 @@ class Layer {
   // Given dy, the gradient of the output of the last Forward (same pass, whose x must still hold
   // its values), writes the gradients of the trained tensors to their places in `gradient`, and
   // returns that of x unless it is not wanted. May write over dy. Valid until the next call.
+  // A layer of layers goes back from the last one declared to the first, each with all that it
+  // adds to the gradient; who runs several in a row tells pass.final_from.
   virtual Matrix Backward(Device& device, const Pass& pass, Matrix dy, bool wants_dx,
                           std::span<float> gradient) = 0;
 

@@ -15,6 +15,7 @@ class Sequence final : public Layer {
 
   void Declare(ParameterLayout& layout) override {
     for (const auto& layer : layers_) {
+      begins_.push_back(layout.NumParameters());
       layer->Declare(layout);
     }
   }
@@ -40,6 +41,9 @@ class Sequence final : public Layer {
     const std::size_t lowest = LowestTrained(wants_dx);
     for (std::size_t i = layers_.size(); i-- > lowest;) {
       dy = layers_[i]->Backward(device, pass, dy, wants_dx || i > lowest, gradient);
+      if (pass.final_from != nullptr) {
+        (*pass.final_from)(begins_[i]);
+      }
     }
     return dy;
   }
@@ -71,6 +75,7 @@ class Sequence final : public Layer {
   }
 
   Layers layers_;
+  std::vector<std::size_t> begins_;  // of each layer's parameters
 };
 
 class Residual final : public Layer {

@@ -36,15 +36,32 @@ double GradientMaker::Compute(std::span<const float> parameters, const BatchView
     return model_.LossAndGradient(parameters, slice, place, gradient_.Values());
   }
   const std::uint64_t first_example = place.first_example;
+  const FinalFrom* const final_from = std::exchange(place.final_from, nullptr);
   double loss = model_.LossAndGradient(parameters, slice.Rows(0, micro), place, gradient_.Values());
   if (micro_gradient_.NumElements() == 0) {
     micro_gradient_ = Tensor({gradient_.NumElements()}, device_->memory());
   }
+  std::size_t added_from = 0;
+  const auto add_from = [this, &added_from](std::size_t first) {
+    if (first < added_from) {
+      device_->AddScaled(1, micro_gradient_.Values().subspan(first, added_from - first),
+                         gradient_.Values().subspan(first, added_from - first));
+      added_from = first;
+    }
+  };
+  // Of the last micro batch: what is final in its gradient is so in the sum once it has been added.
+  const FinalFrom add_and_tell = [&add_from, final_from](std::size_t first) {
+    add_from(first);
+    (*final_from)(first);
+  };
   for (std::size_t first = micro; first < examples; first += micro) {
+    const std::size_t count = std::min(micro, examples - first);
     place.first_example = first_example + first;
-    loss += model_.LossAndGradient(parameters, slice.Rows(first, std::min(micro, examples - first)),
-                                   place, micro_gradient_.Values());
-    device_->AddScaled(1, micro_gradient_.Values(), gradient_.Values());
+    place.final_from = final_from != nullptr && first + count == examples ? &add_and_tell : nullptr;
+    added_from = gradient_.NumElements();
+    loss += model_.LossAndGradient(parameters, slice.Rows(first, count), place,
+                                   micro_gradient_.Values());
+    add_from(0);
   }
   return loss;
 }

@@ -28,7 +28,8 @@ class GradientMaker {
 
   // Gradient() = the slice's part of loss_scale times the gradient of the mean loss over the
   // `divisor` examples of the global batch, one micro batch at a time: each weighs as much as it
-  // has examples. `place` is that of the slice. Returns the slice's sum of losses.
+  // has examples. `place` is that of the slice; its final_from hears of Gradient(), in the last
+  // micro batch alone. Returns the slice's sum of losses.
   double Compute(std::span<const float> parameters, const BatchView& slice, StepPlace place);
 
   // Of the gradients.

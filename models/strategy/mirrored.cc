@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/strategy/buckets.h"
 #include "models/strategy/owned_batch.h"
 #include "models/strategy/replica.h"
 #include "models/strategy/replica_threads.h"
@@ -18,6 +19,7 @@ struct Core {
   Core(const StrategySpec& strategy, std::shared_ptr<ReplicaBonds> the_bonds)
       : bonds(std::move(the_bonds)),
         clock(ClockOf(strategy)),
+        largest(strategy.replicas),
         on_host(strategy.replicas),
         reports(strategy.replicas),
         losses(strategy.replicas),
@@ -27,19 +29,48 @@ struct Core {
   const Clock& clock;
   // Each touched by its own thread only, and by the caller between two steps.
   std::vector<std::unique_ptr<Replica>> replicas;
-  std::vector<Tensor> on_host;  // gradients, where devices keep theirs elsewhere
+  std::vector<std::size_t> largest;  // slice so far, in tokens or rows
+  std::vector<Tensor> on_host;       // gradients, where devices keep theirs elsewhere
   std::vector<ReplicaReport> reports;
   std::vector<double> losses;  // of the slices
   std::vector<std::uint64_t> hashes;
   std::unique_ptr<DeviceSum> device_sum;  // null: the host adds up; borrows the replicas' devices
+  std::vector<Bucket> buckets;            // of the gradient, for device_sum
   // Written by the caller before a step, read by the replicas.
   OwnedBatch batch;
+
+  // Returns the slice's sum of losses. Devices that can begin to add up while the way back goes on;
+  // the host adds up on the cores that it computes on, so there is nothing to gain.
+  double ComputeGradient(std::size_t rank, const BatchView& slice, std::size_t first_example) {
+    Replica& replica = *replicas[rank];
+    const std::size_t examples = batch.View().NumExamples();
+    if (device_sum == nullptr) {
+      return replica.ComputeGradient(slice, first_example, examples);
+    }
+    // Not where buffers may grow: a device gives memory back when all it does has ended, and a sum
+    // under way ends when the others have come as far.
+    const std::size_t size = slice.NumExamples() * std::max<std::size_t>(slice.tokens.length, 1);
+    const bool overlaps = size <= largest[rank];
+    largest[rank] = std::max(size, largest[rank]);
+    BucketQueue queue(buckets);
+    const FinalFrom begin = [this, rank, overlaps, &queue, &replica](std::size_t entry) {
+      if (!overlaps && entry > 0) {
+        return;
+      }
+      queue.FinalFrom(entry, [this, rank, &replica](const Bucket& bucket) {
+        for (const GradientRun& run : bucket.runs) {
+          device_sum->Begin(rank, replica.Gradient().subspan(run.offset, run.size));
+        }
+      });
+    };
+    return replica.ComputeGradient(slice, first_example, examples, &begin);
+  }
 
   // The gradient of every replica becomes the sum of all.
   Status AddUp(std::size_t rank) {
     Replica& replica = *replicas[rank];
     if (device_sum != nullptr) {
-      device_sum->AllReduceSum(rank, replica.Gradient());
+      device_sum->Finish(rank);
       return replica.Check();
     }
     Memory& memory = replica.device().memory();
@@ -62,8 +93,7 @@ struct Core {
     const Slice slice = SliceOf(rank, replicas.size(), examples);
     // Divided by the examples of the global batch, so that the sum over replicas is the gradient of
     // the mean, however unequal the slices are.
-    losses[rank] =
-        replica.ComputeGradient(batch.View().Rows(slice.first, slice.count), slice.first, examples);
+    losses[rank] = ComputeGradient(rank, batch.View().Rows(slice.first, slice.count), slice.first);
     RETURN_IF_ERROR(replica.Check());
     timer.MarkInto(report.computing);
     RETURN_IF_ERROR(AddUp(rank));
@@ -193,6 +223,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeMirrored(const StrategySpec& strategy,
       devices.push_back(&replica->device().Innermost());
     }
     ASSIGN_OR_RETURN(core->device_sum, devices[0]->Connect(devices));
+    core->buckets = CutIntoBuckets(core->replicas[0]->layout());
   }
   return std::make_unique<Mirrored>(strategy, training, std::move(core));
 }

@@ -1,4 +1,5 @@
-// One replica a process, on several hosts: synchronous, with an all-reduce before each step.
+// One replica a process, on several hosts: synchronous. A thread of its own adds up the gradient
+// over the workers, bucket after bucket, while the way back goes on.
 #pragma once
 
 #include <memory>

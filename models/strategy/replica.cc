@@ -23,9 +23,10 @@ std::span<const float> Replica::Parameters() const {
 }
 
 double Replica::ComputeGradient(const BatchView& slice, std::uint64_t first_example,
-                                std::size_t global_examples) {
+                                std::size_t global_examples, const FinalFrom* final_from) {
   StepPlace place = updater_.Place(global_examples);
   place.first_example = first_example;
+  place.final_from = final_from;
   return maker_.Compute(parameters_.Values(), slice, place);
 }
 

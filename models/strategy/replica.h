@@ -27,6 +27,7 @@ class Replica {
   // In the memory of the device.
   std::span<float> Gradient() { return maker_.Gradient(); }
 
+  const ParameterLayout& layout() { return maker_.model().layout(); }
   Device& device() { return maker_.device(); }
   // Errors: kUnavailable: the device has failed.
   Status Check() { return device().Check(); }
@@ -34,9 +35,10 @@ class Replica {
   double Loss(const BatchView& slice) { return maker_.Loss(parameters_.Values(), slice); }
 
   // Gradient() = the slice's part of the gradient of the mean loss over `global_examples`, times
-  // the loss scale. Returns the slice's sum of losses.
+  // the loss scale. Returns the slice's sum of losses. `final_from` is told as Gradient() becomes
+  // final, at last of entry 0.
   double ComputeGradient(const BatchView& slice, std::uint64_t first_example,
-                         std::size_t global_examples);
+                         std::size_t global_examples, const FinalFrom* final_from = nullptr);
 
   // The optimizer's step along Gradient(), which must be that of the whole global batch.
   void Apply(std::size_t global_examples) {

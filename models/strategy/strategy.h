@@ -91,7 +91,9 @@ struct TrainingState {
 struct ReplicaReport {
   std::uint64_t examples = 0;
   std::chrono::nanoseconds computing{0};
-  std::chrono::nanoseconds communicating{0};  // adding up gradients, waiting for others included
+  // What adding up gradients and losses held it up, waiting for others included: not what went on
+  // behind its computing.
+  std::chrono::nanoseconds communicating{0};
   // Parameters, gradients and the optimizer's moments; activations are not counted.
   std::uint64_t state_bytes = 0;
 

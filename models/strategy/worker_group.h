@@ -10,7 +10,7 @@ namespace domicile::models {
 
 // Every rank calls the same operations in the same order, with buffers of one size. Errors:
 // kUnavailable, naming the worker that is gone or silent; the group is unusable then. One thread at
-// a time.
+// a time, not always the same one.
 class WorkerGroup {
  public:
   virtual ~WorkerGroup() = default;

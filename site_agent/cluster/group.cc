@@ -166,7 +166,6 @@ StatusOr<ClusterGroup::Received> ClusterGroup::Receive(std::size_t rank, std::ui
 
 Status ClusterGroup::ExchangeValues(const std::vector<ByteSpan>& out,
                                     const std::vector<std::span<std::uint8_t>>& in) {
-  const MonotonicTime start = clock_.Monotonic();
   std::vector<FrameHead> heads_out(NumRanks());
   std::vector<FrameHead> heads_in(NumRanks());
   std::vector<Move> moves;
@@ -181,9 +180,7 @@ Status ClusterGroup::ExchangeValues(const std::vector<ByteSpan>& out,
                        {}});
     }
   }
-  RETURN_IF_ERROR(Run(moves, description_.silence, {}));
-  communication_seconds_ += std::chrono::duration<double>(clock_.Monotonic() - start).count();
-  return OkStatus();
+  return Run(moves, description_.silence, {});
 }
 
 Status ClusterGroup::AllReduceSum(std::span<float> values) {

@@ -78,9 +78,6 @@ class ClusterGroup final : public models::WorkerGroup {
                              std::optional<std::chrono::seconds> patience,
                              const std::stop_token& stop);
 
-  // Seconds spent in all-reduces since the group was joined, for progress.
-  double CommunicationSeconds() const { return communication_seconds_; }
-
  private:
   // Bytes to and from one worker. Done when both are empty.
   struct Move {
@@ -115,7 +112,6 @@ class ClusterGroup final : public models::WorkerGroup {
   const Clock& clock_;
   std::vector<std::optional<crypto::PskChannel>> channels_;  // by rank; empty at the own
   std::vector<std::vector<float>> parts_;                    // others' values of the own slice
-  double communication_seconds_ = 0;
 };
 
 }  // namespace domicile::site_agent

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "models/initial.h"
+#include "models/strategy/buckets.h"
 #include "models/strategy/strategy.h"
 #include "site_agent/cluster/testing_ports.h"
 
@@ -202,6 +203,62 @@ TEST_CASE("Cluster group: a silent worker is given up after the patience") {
   });
   CHECK(Message(seen) ==
         "worker 1 (" + hosts[0].workers[1].Text() + ") has said nothing for 1 seconds");
+}
+
+TEST_CASE(
+    "Cluster group: a worker that goes, gives up or falls silent between two buckets is named") {
+  std::vector<ClusterDescription> hosts = Cluster(2);
+  for (ClusterDescription& host : hosts) {
+    host.silence = std::chrono::seconds(1);
+  }
+  models::TrainingSpec training;
+  training.model = models::NetworkSpec{.num_inputs = 300,
+                                       .hidden = {256, 256},
+                                       .activation = models::Activation::kTanh,
+                                       .num_outputs = 3};
+  training.optimizer = {.kind = models::OptimizerKind::kSgd, .learning_rate = 0.1};
+  const std::vector<models::Bucket> buckets =
+      models::CutIntoBuckets(models::LayoutOf(training.model));
+  REQUIRE(buckets.size() == 2);
+  const models::Tensor inputs({6, 300});
+  const std::vector<std::uint32_t> labels(6);
+  const std::string name = "worker 1 (" + hosts[0].workers[1].Text() + ")";
+  // Worker 1 trains one step, and takes part in as many buckets of the second.
+  const auto chief_sees = [&](std::size_t taken, const std::function<void(ClusterGroup&)>& then) {
+    Status seen;
+    InGroup(hosts, [&](ClusterGroup& group) {
+      const auto strategy =
+          models::MakeStrategy(
+              {.kind = models::StrategyKind::kMultiWorkerMirrored, .workers = &group}, training,
+              models::InitialParameters(training.model, 5))
+              .value();
+      const models::BatchView batch = {inputs.AsMatrix(), labels};
+      REQUIRE(strategy->Step(batch).ok());
+      if (group.Rank() == 0) {
+        seen = strategy->Step(batch).status();
+        CHECK(strategy->Step(batch).status() == seen);
+        return;
+      }
+      for (std::size_t i = 0; i < taken; ++i) {
+        std::vector<float> values(buckets[i].size);
+        REQUIRE(group.AllReduceSum(values).ok());
+      }
+      then(group);
+    });
+    CHECK(seen.code() == StatusCode::kUnavailable);
+    return std::string(Message(seen));
+  };
+  for (const std::size_t taken : {0U, 1U, 2U}) {  // after the last come the losses
+    CAPTURE(taken);
+    CHECK(chief_sees(taken, [](ClusterGroup& /*gone*/) {}).find(name + ": ") == 0);
+    CHECK(chief_sees(taken, [](ClusterGroup& group) {
+            CHECK(group.Send(0, ClusterFrame::kRefused, AsBytes(R"({"reason":1})")).ok());
+          }) == name + " has given the task up; its output says why");
+  }
+  CHECK(chief_sees(1, [](ClusterGroup& group) {
+          while (group.Receive(0, 1 << 20, std::nullopt, {}).ok()) {
+          }
+        }) == name + " has said nothing for 1 seconds");
 }
 
 TEST_CASE("Cluster group: frames arrive whole, and longer ones than allowed are refused") {
