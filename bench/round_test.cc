@@ -67,11 +67,12 @@ TEST_CASE("domicile bench training: on a device of a plug-in, with a batch of on
 }
 
 TEST_CASE("domicile bench training: what a strategy reaches, and where its time goes") {
-  const nlohmann::json facts = Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp",
-                                      "--batch", "10", "--replicas", "3", "--strategy", "mirrored",
-                                      "--strategy", "parameter_server", "--json"});
+  const nlohmann::json facts =
+      Facts({"bench", "training", "--seconds", "0.05", "--model", "mlp", "--batch", "10",
+             "--replicas", "3", "--strategy", "mirrored", "--strategy", "parameter_server",
+             "--strategy", "multi_worker_mirrored", "--json"});
   const nlohmann::json& strategies = facts.at("strategies");
-  REQUIRE(strategies.size() == 2);
+  REQUIRE(strategies.size() == 3);
   for (const nlohmann::json& strategy : strategies) {
     CHECK(strategy.at("model") == "mlp");
     CHECK(strategy.at("replicas") == 3);
@@ -85,6 +86,9 @@ TEST_CASE("domicile bench training: what a strategy reaches, and where its time 
   CHECK(strategies[0].at("strategy") == "mirrored");
   CHECK(strategies[0].at("greatest_staleness") == 0);
   CHECK(strategies[1].at("greatest_staleness") <= 6);
+  CHECK(strategies[2].at("strategy") == "multi_worker_mirrored");
+  CHECK(strategies[2].at("communication_share") > 0);
+  CHECK(strategies[2].at("exchange_share") > 0);
 }
 
 TEST_CASE("domicile bench policy: what a decision and the question of reach cost, as numbers") {

@@ -41,6 +41,7 @@ std::vector<std::string> StrategyNames() {
   for (const auto& strategy : kStrategies) {
     names.emplace_back(strategy.name);
   }
+  names.emplace_back(kClusterStrategy);
   return names;
 }
 
@@ -124,13 +125,14 @@ StatusOr<StrategyRate> MeasureStrategy(const Workload& workload, const std::stri
 void PrintStrategies(const std::vector<StrategyRate>& rates, bool json) {
   if (!json) {
     std::printf(
-        "  model      strategy          replicas    examples/s    stall    communication    "
-        "state MB    staleness\n");
+        "  model      strategy               replicas    examples/s    stall    communication    "
+        "exchanges    state MB    staleness\n");
     for (const StrategyRate& rate : rates) {
-      std::printf("  %-10s %-16s %9zu %13.1f %6.1f %% %14.1f %% %11.1f %12llu\n",
+      std::printf("  %-10s %-21s %9zu %13.1f %6.1f %% %14.1f %% %10.1f %% %11.1f %12llu\n",
                   rate.workload.c_str(), rate.strategy.c_str(), rate.replicas,
                   rate.examples_per_second, 100 * rate.stall_share, 100 * rate.communication_share,
-                  rate.state_mb, static_cast<unsigned long long>(rate.greatest_staleness));
+                  100 * rate.exchange_share, rate.state_mb,
+                  static_cast<unsigned long long>(rate.greatest_staleness));
     }
     return;
   }
@@ -141,6 +143,7 @@ void PrintStrategies(const std::vector<StrategyRate>& rates, bool json) {
             ",\"examples_per_second\":" + Rounded(rate.examples_per_second, 1) +
             ",\"stall_share\":" + Rounded(rate.stall_share, 5) +
             ",\"communication_share\":" + Rounded(rate.communication_share, 5) +
+            ",\"exchange_share\":" + Rounded(rate.exchange_share, 5) +
             ",\"state_mb\":" + Rounded(rate.state_mb, 3) +
             ",\"greatest_staleness\":" + std::to_string(rate.greatest_staleness) + "}";
   }

@@ -18,14 +18,17 @@ struct StrategyRate {
   std::size_t replicas = 1;
   double examples_per_second = 0;
   double stall_share = 0;          // of wall time, waiting for the input pipeline
-  double communication_share = 0;  // of the replicas' time, mean over replicas
-  double state_mb = 0;             // parameters, gradients, moments of all replicas together
+  double communication_share = 0;  // of the replicas' time held up by it, mean over replicas
+  double exchange_share = 0;  // cluster only: of the workers' time, exchanges behind it included
+  double state_mb = 0;        // parameters, gradients, moments of all replicas together
   std::uint64_t greatest_staleness = 0;
 };
 
-// one_device, mirrored, central_storage, parameter_server.
+inline constexpr const char* kClusterStrategy = "multi_worker_mirrored";
+
+// one_device, mirrored, central_storage, parameter_server, multi_worker_mirrored.
 std::vector<std::string> StrategyNames();
-// Errors: kInvalidArgument: none of those names.
+// Errors: kInvalidArgument: none of those names, or multi_worker_mirrored (cluster_rate.h).
 StatusOr<models::StrategySpec> StrategyOfName(const std::string& name, std::size_t replicas);
 
 // Steps for at least that long, with shuffled batches gathered ahead by a Feed of one thread.

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "bench/cluster_rate.h"
 #include "bench/strategies.h"
 #include "bench/workloads.h"
 #include "models/cpu/cpu_device.h"
@@ -180,8 +181,11 @@ Status RunStrategies(const Options& options) {
   for (const Workload& workload : options.Chosen()) {
     for (const std::string& strategy : options.strategies) {
       Say(std::string(workload.name) + ", " + strategy);
-      ASSIGN_OR_RETURN(StrategyRate rate,
-                       MeasureStrategy(workload, strategy, options.replicas, options.seconds));
+      ASSIGN_OR_RETURN(
+          StrategyRate rate,
+          strategy == kClusterStrategy
+              ? MeasureCluster(workload, options.replicas, options.seconds)
+              : MeasureStrategy(workload, strategy, options.replicas, options.seconds));
       rates.push_back(std::move(rate));
     }
   }

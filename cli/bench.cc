@@ -139,7 +139,8 @@ void AddBenchTraining(CLI::App& bench, Context& context) {
   command
       ->add_option("--strategy", training->strategies,
                    "measure training with it, from a shuffled pipeline on CPUs; repeatable")
-      ->check(CLI::IsMember({"one_device", "mirrored", "central_storage", "parameter_server"}));
+      ->check(CLI::IsMember({"one_device", "mirrored", "central_storage", "parameter_server",
+                             "multi_worker_mirrored"}));
   command->add_option("--replicas", training->replicas, "of a strategy; threads for one_device")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
