@@ -27,6 +27,29 @@ TEST_CASE("job plan: says what a job asks, in words") {
   CHECK(outcome.Says("in all       2723 numbers"));  // 39 + 40 * 17 + 2004
 }
 
+TEST_CASE("job plan: says when a round stops early") {
+  Office office;
+  std::string job = ReadFile(HeartJob(), 1U << 20U).value();
+  const auto replace = [&job](std::string_view from, std::string_view to) {
+    REQUIRE(job.find(from) != std::string::npos);
+    job.replace(job.find(from), from.size(), to);
+  };
+  replace("local_steps = 10\n", "local_epochs = 20\n");
+  replace("[rounds]", "[training.early_stopping]\npatience = 1\nvalidation_share = 0.2\n[rounds]");
+  office.Write("any.toml", job);
+  replace("patience = 1", "patience = 3\nmin_improvement = 0.001");
+  office.Write("some.toml", job);
+
+  const Outcome any = office.Run("job plan @any.toml");
+  CHECK(any.Says("training     40 rounds of as many steps as 20 passes over the rows takes"));
+  CHECK(
+      any.Says("stops early  after 1 pass without any improvement of the loss on a share of 0.2 "
+               "of the training rows, held out"));
+  CHECK(office.Run("job plan @some.toml")
+            .Says("stops early  after 3 passes without an improvement of more than 0.001 of"));
+  CHECK_FALSE(office.Run("job plan " + HeartJob()).Says("stops early"));
+}
+
 TEST_CASE("job plan: the written plan is its exact text and reads as the same plan") {
   Office office;
 

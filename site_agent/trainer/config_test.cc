@@ -46,6 +46,9 @@ TEST_CASE("trainer.toml: paths stand beside the file, and defaults are the stric
   CHECK(config->strategy.kind == models::StrategyKind::kOneDevice);
   CHECK(config->strategy.threads >= 1);
   CHECK_FALSE(config->output.has_value());
+  CHECK_FALSE(config->checkpoint_steps.has_value());  // after each epoch
+  CHECK(ParseTrainerConfig(Minimal() + "[compute]\ncheckpoint_steps = 0\n", "trainer.toml")
+            ->checkpoint_steps == 0);
 }
 
 TEST_CASE("trainer.toml: a device may be a GPU, whose products have the precision") {
@@ -164,6 +167,9 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
       {"checkpoints of many at once",
        minimal + "[compute]\nstrategy = \"parameter_server\"\ncheckpoint_steps = 5\n",
        "compute.checkpoint_steps"},
+      {"a part of a step", minimal + "[compute]\ncheckpoint_steps = 0.5\n",
+       "compute.checkpoint_steps"},
+      {"steps back", minimal + "[compute]\ncheckpoint_steps = -1\n", "compute.checkpoint_steps"},
       {"precision", minimal + "[compute]\nprecision = \"int8\"\n", "compute.precision"},
       {"zero approvals", table + "approvals = 0\n" + Approver("dpo", one), "approvals"},
       {"too few approvers", table + "approvals = 2\n" + Approver("dpo", one), "approvals"},
