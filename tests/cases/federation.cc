@@ -16,6 +16,7 @@
 #include "cli/demo/example_dates.h"
 #include "models/safetensors.h"
 #include "tests/support/log_watch.h"
+#include "tests/support/run_command.h"
 
 namespace domicile::test {
 
@@ -64,6 +65,9 @@ std::string ScriptOf(const CaseSite& site) {
          R"("tasks":)" + site.tasks + "}";
 }
 
+bool IsReal(const CaseSite& site) { return !site.data.empty(); }
+bool HasAgent(const CaseSite& site) { return IsReal(site) || !site.tasks.empty(); }
+
 }  // namespace
 
 std::string JobFile(const CaseJob& job) {
@@ -96,6 +100,12 @@ std::string JobFile(const CaseJob& job) {
          job.clip_l2 + "\nscale_bits = " + std::to_string(job.scale_bits) + "\nvalue_bits = 32\n";
 }
 
+std::map<std::string, std::string> TableData(const std::string& csv, const std::string& more) {
+  return {{"table.csv", csv},
+          {"dataset.toml",
+           "[dataset]\nalias = \"numbers\"\nversion = \"1\"\nfiles = [\"table.csv\"]\n" + more}};
+}
+
 CaseFederation::CaseFederation() {
   std::error_code error;
   std::string pattern =
@@ -105,13 +115,17 @@ CaseFederation::CaseFederation() {
 }
 
 CaseFederation::~CaseFederation() {
-  agents_.clear();
-  trainers_.clear();
-  aggregator_.reset();
+  Stop();
   if (std::getenv("DOMICILE_KEEP") == nullptr) {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
+}
+
+void CaseFederation::Stop() {
+  agents_.clear();
+  trainers_.clear();
+  aggregator_.reset();
 }
 
 StatusOr<std::unique_ptr<CaseFederation>> CaseFederation::Start(std::vector<CaseSite> sites,
@@ -129,6 +143,10 @@ StatusOr<std::unique_ptr<CaseFederation>> CaseFederation::Start(std::vector<Case
 }
 
 std::string CaseFederation::Path(std::string_view name) const { return JoinPath(folder_, name); }
+
+std::string CaseFederation::TrainerFolder(std::string_view site) const {
+  return Path(std::string(site) + "/trainer");
+}
 
 std::string CaseFederation::IdentityOf(std::string_view party) const {
   return Path(std::string(party) + "/identity");
@@ -195,16 +213,63 @@ Status CaseFederation::WriteSite(const CaseSite& site) const {
   ASSIGN_OR_RETURN(std::string policy, PolicyText("site.policy.toml"));
   ReplaceAll(policy, "@SITE@", site.name);
   ReplaceAll(policy, "@PLACE@", site.jurisdiction);
+  for (const auto& [from, to] : site.policy) {
+    if (policy.find(from) == std::string::npos) {
+      return Error(StatusCode::kInvalidArgument, "no policy says `" + from + "`");
+    }
+    ReplaceAll(policy, from, to);
+  }
   RETURN_IF_ERROR(Write(PolicyOf(site.name), policy));
   for (const char* file : {"federation.policy.toml", "legal-facts.toml"}) {
     RETURN_IF_ERROR(CopyPolicy(file, Path(site.name)));
   }
   RETURN_IF_ERROR(CreateFolders(Path(site.name + "/grants")));
   RETURN_IF_ERROR(CreateFolders(Path(site.name + "/requests")));
-  RETURN_IF_ERROR(Write(Path(site.name + "/script.json"), ScriptOf(site)));
-  return Write(Path(site.name + "/agent.toml"),
-               cli::AgentTable(address_, "trainer.sock") + "policy_signers = \"none\"\n\n" +
-                   cli::ApproverTable(approver_keys_.at(site.name)));
+  const std::string approver = cli::ApproverTable(approver_keys_.at(site.name));
+  RETURN_IF_ERROR(
+      Write(Path(site.name + "/agent.toml"),
+            cli::AgentTable(address_, IsReal(site) ? "trainer/trainer.sock" : "trainer.sock") +
+                "policy_signers = \"none\"\n\n" + approver));
+  if (!IsReal(site)) {
+    return Write(Path(site.name + "/script.json"), ScriptOf(site));
+  }
+  RETURN_IF_ERROR(CreateFolders(TrainerFolder(site.name)));
+  for (const auto& [name, text] : site.data) {
+    const std::string path = JoinPath(TrainerFolder(site.name), name);
+    RETURN_IF_ERROR(CreateFolders(path.substr(0, path.rfind('/'))));
+    RETURN_IF_ERROR(Write(path, text));
+  }
+  return Write(JoinPath(TrainerFolder(site.name), "trainer.toml"),
+               "[trainer]\nfederation = \"" + std::string(kFederation) + "\"\nsite = \"" +
+                   site.name +
+                   "\"\nstate = \"state\"\nsocket = \"trainer.sock\"\n"
+                   "datasets = [\"dataset.toml\"]\napprovals = 1\noutput = \"trainer.log\"\n\n" +
+                   approver + site.tables);
+}
+
+StatusOr<cli::Child> CaseFederation::StartTrainer(const CaseSite& site) const {
+  const std::string config = JoinPath(TrainerFolder(site.name), "trainer.toml");
+  const std::vector<std::string> command =
+      IsReal(site)
+          ? std::vector<std::string>{Program("domicile-trainer"), "--config", config}
+          : std::vector<std::string>{Program("scripted_trainer"), Path(site.name + "/trainer.sock"),
+                                     Path(site.name + "/script.json")};
+  ASSIGN_OR_RETURN(cli::Child trainer,
+                   cli::Child::Start(command, Path(site.name + "/trainer-start.log")));
+  RETURN_IF_ERROR(Annotate(trainer.WaitReady(kReady).status(), "the trainer of " + site.name));
+  return trainer;
+}
+
+Status CaseFederation::RestartTrainer(const std::string& site) {
+  trainers_.erase(site);  // asks, and waits
+  for (const CaseSite& known : sites_) {
+    if (known.name == site) {
+      ASSIGN_OR_RETURN(cli::Child trainer, StartTrainer(known));
+      trainers_.emplace(site, std::move(trainer));
+      return OkStatus();
+    }
+  }
+  return Error(StatusCode::kInvalidArgument, "there is no site `" + site + "`");
 }
 
 Status CaseFederation::StartPrograms() {
@@ -216,15 +281,11 @@ Status CaseFederation::StartPrograms() {
   ASSIGN_OR_RETURN(address_, aggregator_->WaitReady(kReady));
   for (const CaseSite& site : sites_) {
     RETURN_IF_ERROR(WriteSite(site));
-    if (site.tasks.empty()) {
+    if (!HasAgent(site)) {
       continue;
     }
-    ASSIGN_OR_RETURN(cli::Child trainer, cli::Child::Start({Program("scripted_trainer"),
-                                                            Path(site.name + "/trainer.sock"),
-                                                            Path(site.name + "/script.json")},
-                                                           Path(site.name + "/trainer.log")));
-    RETURN_IF_ERROR(Annotate(trainer.WaitReady(kReady).status(), "the trainer of " + site.name));
-    trainers_.push_back(std::move(trainer));
+    ASSIGN_OR_RETURN(cli::Child trainer, StartTrainer(site));
+    trainers_.emplace(site.name, std::move(trainer));
     ASSIGN_OR_RETURN(cli::Child agent, cli::Child::Start({Program("domicile-agent"), "--config",
                                                           Path(site.name + "/agent.toml")},
                                                          Path(site.name + "/output.log")));
@@ -246,26 +307,28 @@ StatusOr<JobId> CaseFederation::Submit(const std::string& job_file) {
 
 Status CaseFederation::Approve(const JobId& job) {
   for (const CaseSite& site : sites_) {
-    if (site.tasks.empty()) {
-      continue;
+    if (HasAgent(site)) {
+      RETURN_IF_ERROR(ApproveAt(job, site.name));
     }
-    // The state says so only when the request, which is written first, is there.
-    RETURN_IF_ERROR(Annotate(WaitUntil(job,
-                                       [&](const v1::ShowJobResponse& shown) {
-                                         return ReasonAt(shown, site.name) ==
-                                                policy::Reason::kApprovalMissing;
-                                       })
-                                 .status(),
-                             "the request of " + site.name));
-    const std::string request = Path(site.name + "/requests/" + job.text());
-    RETURN_IF_ERROR(
-        cli::RunToEnd({Program("domicile"), "job", "approve", "--request", request + ".request",
-                       "--plan", request + ".plan.json", "--key", Path(site.name + "/operator.key"),
-                       "-o", Path(site.name + "/grants/" + job.text() + ".grant")},
-                      Path(site.name + "/approve.log"))
-            .status());
   }
   return OkStatus();
+}
+
+Status CaseFederation::ApproveAt(const JobId& job, const std::string& site) {
+  // The state says so only when the request, which is written first, is there.
+  RETURN_IF_ERROR(Annotate(WaitUntil(job,
+                                     [&](const v1::ShowJobResponse& shown) {
+                                       return ReasonAt(shown, site) ==
+                                              policy::Reason::kApprovalMissing;
+                                     })
+                               .status(),
+                           "the request of " + site));
+  const std::string request = Path(site + "/requests/" + job.text());
+  return cli::RunToEnd({Program("domicile"), "job", "approve", "--request", request + ".request",
+                        "--plan", request + ".plan.json", "--key", Path(site + "/operator.key"),
+                        "-o", Path(site + "/grants/" + job.text() + ".grant")},
+                       Path(site + "/approve.log"))
+      .status();
 }
 
 StatusOr<v1::ShowJobResponse> CaseFederation::WaitUntil(const JobId& job, const JobTest& test) {
@@ -291,7 +354,8 @@ StatusOr<v1::ShowJobResponse> CaseFederation::WaitForEnd(const JobId& job) {
   });
 }
 
-StatusOr<std::vector<float>> CaseFederation::Model(const JobId& job, std::uint32_t round) {
+StatusOr<CaseFederation::Tensors> CaseFederation::AllTensors(const JobId& job,
+                                                             std::uint32_t round) {
   Bytes bytes;
   const wire::ByteSink sink = [&bytes](ByteSpan data) {
     bytes.insert(bytes.end(), data.begin(), data.end());
@@ -303,15 +367,48 @@ StatusOr<std::vector<float>> CaseFederation::Model(const JobId& job, std::uint32
     return Error(StatusCode::kPermissionDenied, refusal->ShortDebugString());
   }
   ASSIGN_OR_RETURN(std::vector<models::NamedTensor> tensors, models::ParseSafetensors(bytes));
-  if (tensors.size() != 1 || tensors[0].name != "w") {
+  Tensors named;
+  for (models::NamedTensor& tensor : tensors) {
+    named[tensor.name] = std::move(tensor.values);
+  }
+  return named;
+}
+
+StatusOr<std::vector<float>> CaseFederation::Model(const JobId& job, std::uint32_t round) {
+  ASSIGN_OR_RETURN(Tensors tensors, AllTensors(job, round));
+  if (tensors.size() != 1 || !tensors.contains("w")) {
     return Error(StatusCode::kDataLoss, "the model has other tensors than the plan");
   }
-  return std::move(tensors[0].values);
+  return std::move(tensors["w"]);
 }
 
 StatusOr<std::vector<audit::Leaf>> CaseFederation::Leaves(std::string_view party) const {
-  return ReadLeaves(Path(party == "aggregator" ? "aggregator/state/aggregator.db"
-                                               : std::string(party) + "/state/agent.db"));
+  return ReadLeaves(LogOf(party));
+}
+
+std::string CaseFederation::LogOf(std::string_view party) const {
+  return Path(party == "aggregator" ? "aggregator/state/aggregator.db"
+                                    : std::string(party) + "/state/agent.db");
+}
+
+Status CaseFederation::AuditLogs() const {
+  const auto audit = [this](std::vector<std::string> arguments) -> Status {
+    arguments.insert(arguments.begin(), {Program("domicile"), "audit"});
+    ASSIGN_OR_RETURN(const CommandResult result, RunCommand(arguments));
+    return result.code == 0 ? OkStatus()
+                            : Error(StatusCode::kDataLoss, result.out + "\n" + result.err);
+  };
+  const auto verify = [&](const std::string& party) {
+    return audit({"verify", LogOf(party), "--key", IdentityOf(party) + "/log.pub"});
+  };
+  RETURN_IF_ERROR(verify("aggregator"));
+  for (const CaseSite& site : sites_) {
+    if (HasAgent(site)) {
+      RETURN_IF_ERROR(verify(site.name));
+      RETURN_IF_ERROR(audit({"reconcile", LogOf(site.name), LogOf("aggregator")}));
+    }
+  }
+  return OkStatus();
 }
 
 std::size_t Count(const std::vector<audit::Leaf>& leaves, audit::EventType type,
