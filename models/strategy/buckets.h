@@ -43,9 +43,10 @@ class BucketQueue {
  public:
   explicit BucketQueue(std::span<const Bucket> buckets) : rest_(buckets) {}
 
-  // Calls take(bucket), in order, for each that has become final.
+  // The gradient is final from that entry on: calls take(bucket), in order, for each that has
+  // become so.
   template <typename Take>
-  void FinalFrom(std::size_t entry, const Take& take) {
+  void Advance(std::size_t entry, const Take& take) {
     while (!rest_.empty() && rest_.front().First() >= entry) {
       take(rest_.front());
       rest_ = rest_.subspan(1);

@@ -63,7 +63,7 @@ TEST_CASE("Buckets: each is taken once, in order, when all of it is final") {
   std::vector<std::size_t> taken;
   const auto final_from = [&](std::size_t entry) {
     taken.clear();
-    queue.FinalFrom(entry, [&](const Bucket& bucket) { taken.push_back(bucket.First()); });
+    queue.Advance(entry, [&](const Bucket& bucket) { taken.push_back(bucket.First()); });
     return taken;
   };
 

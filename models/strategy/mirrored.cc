@@ -14,12 +14,29 @@
 namespace domicile::models {
 namespace {
 
+// How much a replica's buffers hold room for, in what they grow with.
+struct Room {
+  std::size_t rows = 0;   // examples, or tokens of all sequences
+  std::size_t pairs = 0;  // of a row and a token that it attends to
+
+  // Whether the slice fits; afterwards it does.
+  bool Take(const BatchView& slice) {
+    const std::size_t length = std::max<std::size_t>(slice.tokens.length, 1);
+    const std::size_t new_rows = slice.NumExamples() * length;
+    const std::size_t new_pairs = new_rows * length;
+    const bool fits = new_rows <= rows && new_pairs <= pairs;
+    rows = std::max(rows, new_rows);
+    pairs = std::max(pairs, new_pairs);
+    return fits;
+  }
+};
+
 // What the threads work on; a thread that hangs keeps it alive.
 struct Core {
   Core(const StrategySpec& strategy, std::shared_ptr<ReplicaBonds> the_bonds)
       : bonds(std::move(the_bonds)),
         clock(ClockOf(strategy)),
-        largest(strategy.replicas),
+        rooms(strategy.replicas),
         on_host(strategy.replicas),
         reports(strategy.replicas),
         losses(strategy.replicas),
@@ -29,8 +46,8 @@ struct Core {
   const Clock& clock;
   // Each touched by its own thread only, and by the caller between two steps.
   std::vector<std::unique_ptr<Replica>> replicas;
-  std::vector<std::size_t> largest;  // slice so far, in tokens or rows
-  std::vector<Tensor> on_host;       // gradients, where devices keep theirs elsewhere
+  std::vector<Room> rooms;
+  std::vector<Tensor> on_host;  // gradients, where devices keep theirs elsewhere
   std::vector<ReplicaReport> reports;
   std::vector<double> losses;  // of the slices
   std::vector<std::uint64_t> hashes;
@@ -49,15 +66,13 @@ struct Core {
     }
     // Not where buffers may grow: a device gives memory back when all it does has ended, and a sum
     // under way ends when the others have come as far.
-    const std::size_t size = slice.NumExamples() * std::max<std::size_t>(slice.tokens.length, 1);
-    const bool overlaps = size <= largest[rank];
-    largest[rank] = std::max(size, largest[rank]);
+    const bool overlaps = rooms[rank].Take(slice);
     BucketQueue queue(buckets);
     const FinalFrom begin = [this, rank, overlaps, &queue, &replica](std::size_t entry) {
       if (!overlaps && entry > 0) {
         return;
       }
-      queue.FinalFrom(entry, [this, rank, &replica](const Bucket& bucket) {
+      queue.Advance(entry, [this, rank, &replica](const Bucket& bucket) {
         for (const GradientRun& run : bucket.runs) {
           device_sum->Begin(rank, replica.Gradient().subspan(run.offset, run.size));
         }

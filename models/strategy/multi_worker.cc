@@ -32,7 +32,7 @@ class MultiWorker final : public SingleReplica {
     StepTimer timer(clock_);
     BucketQueue queue(buckets_);
     const FinalFrom begin = [this, &queue](std::size_t entry) {
-      queue.FinalFrom(entry, [this](const Bucket& bucket) { BeginAddingUp(bucket); });
+      queue.Advance(entry, [this](const Bucket& bucket) { BeginAddingUp(bucket); });
     };
     const double part = replica_.ComputeGradient(batch.Rows(slice.first, slice.count), slice.first,
                                                  examples, &begin);
