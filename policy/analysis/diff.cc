@@ -30,64 +30,6 @@ const Policy* FindSite(const World& world, const std::string& id) {
   return nullptr;
 }
 
-// The blocs that a list of areas names and of which the facts say nothing at all: no request can
-// be in them today, and whoever adds the fact would open (or close) them without a word here.
-std::set<std::string> UnknownBlocs(const Clauses<std::set<Area>>& clauses, const Facts& facts) {
-  std::set<std::string> unknown;
-  for (const auto& clause : clauses) {
-    for (const Area& area : clause.value) {
-      const bool is_known =
-          std::any_of(facts.facts.begin(), facts.facts.end(), [&area](const Fact& fact) {
-            return fact.kind == FactKind::kBloc && fact.bloc == area.text();
-          });
-      if (area.IsBloc() && !is_known) {
-        unknown.insert(area.text());
-      }
-    }
-  }
-  return unknown;
-}
-
-std::string NamedBlocs(const std::set<std::string>& blocs) {
-  std::string text;
-  for (const std::string& bloc : blocs) {
-    text += (text.empty() ? "" : ", ") + bloc;
-  }
-  return text.empty() ? "" : text + " (the legal facts do not say who is in it)";
-}
-
-// The lists of areas that differ in such a bloc.
-void CompareUnknownBlocs(const Terms& before, const Facts& old_facts, const Terms& after,
-                         const Facts& new_facts, std::vector<SettingChange>& changes) {
-  struct List {
-    std::string_view key;
-    const Clauses<std::set<Area>> Terms::*clauses;
-    bool denies;
-  };
-  const std::array<List, 5> lists = {
-      {{"allow.aggregator_locations", &Terms::aggregator_locations, false},
-       {"allow.aggregator_control", &Terms::aggregator_control, false},
-       {"model.recipients", &Terms::model_recipients, false},
-       {"deny.locations", &Terms::deny_locations, true},
-       {"deny.control", &Terms::deny_control, true}}};
-  for (const List& list : lists) {
-    const std::set<std::string> was = UnknownBlocs(before.*list.clauses, old_facts);
-    const std::set<std::string> is = UnknownBlocs(after.*list.clauses, new_facts);
-    if (was == is) {
-      continue;
-    }
-    const std::set<std::string>& fewer = list.denies ? is : was;
-    const std::set<std::string>& more = list.denies ? was : is;
-    changes.push_back(
-        {.site = {},
-         .dataset = {},
-         .key = std::string(list.key),
-         .before = NamedBlocs(was),
-         .after = NamedBlocs(is),
-         .loosens = !std::includes(fewer.begin(), fewer.end(), more.begin(), more.end())});
-  }
-}
-
 // One site and dataset, before and after.
 class PairComparison {
  public:
@@ -174,8 +116,8 @@ class PairComparison {
     if (!old_terms || !new_terms) {
       return;
     }
-    std::vector<SettingChange> changes = internal::CompareTerms(*old_terms, *new_terms);
-    CompareUnknownBlocs(*old_terms, before_.facts, *new_terms, after_.facts, changes);
+    std::vector<SettingChange> changes =
+        internal::CompareSettings(*old_terms, before_.facts, *new_terms, after_.facts);
     for (SettingChange& change : changes) {
       change.site = site_;
       change.dataset = dataset_.text();

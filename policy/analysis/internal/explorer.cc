@@ -22,6 +22,28 @@ Key Restrict(const Key& key, DimSet dims) {
   return restricted;
 }
 
+// The dimension that is fixed last.
+std::size_t LastOf(DimSet dims) {
+  return dims == 0 ? 0 : static_cast<std::size_t>(std::bit_width(dims)) - 1;
+}
+
+// A request at a point, with parties whose places are still to be set.
+Transfer Frame(const Transfer& base, DecisionPoint point) {
+  Transfer transfer = base;
+  transfer.point = point;
+  transfer.to.role = PartyRole::kAggregator;
+  transfer.to.id = "main";
+  transfer.to.evidence = LocationEvidence::kAttested;
+  transfer.via.reset();
+  transfer.recipients.clear();
+  if (HasVia(point)) {
+    transfer.via = transfer.to;
+  } else if (HasSecond(point)) {
+    transfer.recipients.push_back(transfer.to);
+  }
+  return transfer;
+}
+
 // The level after which a search goes on: the last dimension of the group that is done.
 int LevelOf(Next next) {
   switch (next) {
@@ -101,25 +123,26 @@ DimSet DependsOn(Reason reason) {
   }
 }
 
+Transfer Explorer::Request(DecisionPoint point, const Key& key) const {
+  Transfer transfer = Frame(base_, point);
+  for (std::size_t i = 0; i < kNumDims; ++i) {
+    space_.Apply(point, static_cast<Dim>(i), key, transfer);
+  }
+  return transfer;
+}
+
 void Explorer::Run(DecisionPoint point, const Visit& visit, const Part& part) {
   point_ = point;
   visit_ = &visit;
   part_ = &part;
   key_ = part.start;
-  transfer_ = base_;
-  transfer_.point = point;
-  transfer_.to.role = PartyRole::kAggregator;
-  transfer_.to.id = "main";
-  transfer_.to.evidence = LocationEvidence::kAttested;
-  transfer_.via.reset();
-  transfer_.recipients.clear();
-  if (HasVia(point)) {
-    transfer_.via = transfer_.to;
-  } else if (HasSecond(point)) {
-    transfer_.recipients.push_back(transfer_.to);
+  transfer_ = Frame(base_, point);
+  for (std::size_t i = 0; i < kNumDims; ++i) {
+    denied_.at(i).clear();
+    known_.at(i).clear();
   }
-  for (auto& level : denied_) {
-    level.clear();
+  for (const Denial* denial : part.known.denials) {
+    known_.at(LastOf(denial->dims)).push_back(denial);
   }
   Descend(0);
 }
@@ -161,15 +184,17 @@ int Explorer::Learn(const Decision& denied) {
   int back = static_cast<int>(Dim::kKind);
   for (const Finding& finding : denied.findings) {
     const DimSet dims = DependsOn(finding.reason);
+    Record(finding, dims);
     if (dims == 0) {
-      return kStopAll;
+      back = kStopAll;
+      continue;
     }
-    const int last = std::bit_width(dims) - 1;
-    back = std::min(back, last);
+    const std::size_t last = LastOf(dims);
+    back = std::min(back, static_cast<int>(last));
     if (dims == kEverything) {
       continue;  // about this request only
     }
-    std::vector<Denied>& level = denied_.at(static_cast<std::size_t>(last));
+    std::vector<Denied>& level = denied_.at(last);
     auto same = std::find_if(level.begin(), level.end(),
                              [dims](const Denied& each) { return each.dims == dims; });
     if (same == level.end()) {
@@ -180,10 +205,28 @@ int Explorer::Learn(const Decision& denied) {
   return back;
 }
 
-bool Explorer::IsKnownDenied(std::size_t level) const {
-  return std::any_of(denied_[level].begin(), denied_[level].end(), [this](const Denied& each) {
-    return each.keys.contains(Restrict(key_, each.dims));
+void Explorer::Record(const Finding& finding, DimSet dims) const {
+  if (part_->known.learned == nullptr) {
+    return;
+  }
+  std::vector<Denial>& learned = *part_->known.learned;
+  auto same = std::find_if(learned.begin(), learned.end(), [&finding](const Denial& each) {
+    return each.reason == finding.reason && each.origin == finding.origin;
   });
+  if (same == learned.end()) {
+    same = learned.insert(learned.end(), {dims, finding.reason, finding.origin, {}});
+  }
+  same->keys.insert(Restrict(key_, dims));
+}
+
+bool Explorer::IsKnownDenied(std::size_t level) const {
+  return std::any_of(denied_[level].begin(), denied_[level].end(),
+                     [this](const Denied& each) {
+                       return each.keys.contains(Restrict(key_, each.dims));
+                     }) ||
+         std::any_of(known_[level].begin(), known_[level].end(), [this](const Denial* each) {
+           return each->keys.contains(Restrict(key_, each->dims));
+         });
 }
 
 }  // namespace domicile::policy::analysis::internal

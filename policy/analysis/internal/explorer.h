@@ -36,12 +36,27 @@ enum class Next : std::uint8_t {
 // Called for each request that is not denied, in order of the key.
 using Visit = std::function<Next(const Key& key, const Transfer& transfer, Result result)>;
 
+// A reason to deny that was found: it denies all requests that agree with one of `keys` in `dims`.
+struct Denial {
+  DimSet dims = 0;
+  Reason reason = Reason::kNone;
+  Origin origin;
+  std::unordered_set<Key, KeyHash> keys;  // zero outside `dims`
+};
+
+// What is known of a point before a search, by someone who can vouch for it, and what one learns.
+struct Known {
+  std::vector<const Denial*> denials;
+  std::vector<Denial>* learned = nullptr;  // grows by what is found; null: nobody wants it
+};
+
 // A part of the space.
 struct Part {
   DimSet fixed = 0;  // these dimensions keep the value of `start`
   Key start = {};
   // Asked whenever a dimension has been fixed; empty: everything is wanted.
   std::function<bool(const Key& key, Dim just_fixed)> wanted = {};
+  Known known = {};
 };
 
 // One thread at a time. Borrows all.
@@ -50,6 +65,9 @@ class Explorer {
   // `base` has what does not vary (PermissiveTransfer). `dataset` and site are those of `base`.
   Explorer(const Effective& effective, const Space& space, const Transfer& base)
       : effective_(effective), space_(space), base_(base) {}
+
+  // A request of the space at a point, made anew.
+  Transfer Request(DecisionPoint point, const Key& key) const;
 
   // Goes through the space at a point, or through a part of it.
   void Run(DecisionPoint point, const Visit& visit, const Part& part = {});
@@ -69,6 +87,8 @@ class Explorer {
     std::unordered_set<Key, KeyHash> keys;  // zero outside `dims`
   };
 
+  void Record(const Finding& finding, DimSet dims) const;
+
   const Effective& effective_;
   const Space& space_;
   const Transfer& base_;
@@ -77,7 +97,8 @@ class Explorer {
   const Part* part_ = nullptr;
   Key key_;
   Transfer transfer_;
-  std::array<std::vector<Denied>, kNumDims> denied_;  // by their last dimension
+  std::array<std::vector<Denied>, kNumDims> denied_;        // by their last dimension
+  std::array<std::vector<const Denial*>, kNumDims> known_;  // likewise
   std::uint64_t decisions_ = 0;
 };
 
