@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/connect.h"
+#include "cli/watch_job.h"
 #include "policy/reason.h"
 
 namespace domicile::cli {
@@ -302,8 +303,9 @@ void AddWatch(CLI::App& job, Context& context) {
       context.out.flush();
       return true;
     };
-    RETURN_IF_ERROR(client->WatchJob(options->job, on_event,
-                                     {.timeout = std::chrono::hours(24 * 30), .stop = {}}));
+    RETURN_IF_ERROR(WatchToTheEnd(*client, options->job, on_event,
+                                  {.total = std::chrono::hours(24 * 30), .wait = {}}, context.clock,
+                                  context.err));
     if (!options->json) {
       PrintSummary(last, context.out);
       PrintWithheld(withheld, context.out);

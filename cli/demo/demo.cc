@@ -25,6 +25,7 @@
 #include "cli/demo/federation.h"
 #include "cli/demo/progress.h"
 #include "cli/demo/report.h"
+#include "cli/watch_job.h"
 #include "policy/reason.h"
 
 namespace domicile::cli {
@@ -91,7 +92,7 @@ StatusOr<Workplace> MakeWorkplace(const DemoOptions& options) {
 
 // Follows the job to its end; signs, as each site's operator, what waits for approval.
 StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& federation,
-                                 const std::string& job, Progress& progress) {
+                                 const std::string& job, Progress& progress, Context& context) {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   Status failed = OkStatus();
   const auto on_event = [&](const v1::WatchJobResponse& event) {
@@ -110,8 +111,9 @@ StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& fede
     progress.Show(event);
     return failed.ok();
   };
-  RETURN_IF_ERROR(
-      client.WatchJob(job, on_event, {.timeout = std::chrono::minutes(60), .stop = {}}));
+  RETURN_IF_ERROR(WatchToTheEnd(client, job, on_event,
+                                {.total = std::chrono::minutes(60), .wait = {}}, context.clock,
+                                context.err));
   RETURN_IF_ERROR(failed);
   progress.Finish();
   return state;
@@ -133,7 +135,7 @@ StatusOr<Exit> RunFederation(DemoFederation& federation, Context& context) {
   ASSIGN_OR_RETURN(const v1::SubmitJobResponse submitted, client->SubmitJob(request));
   Progress progress(context.out, context.out_is_terminal);
   ASSIGN_OR_RETURN(const v1::JobState state,
-                   FollowJob(*client, federation, submitted.job(), progress));
+                   FollowJob(*client, federation, submitted.job(), progress, context));
   ASSIGN_OR_RETURN(const v1::ShowJobResponse shown, client->ShowJob(submitted.job()));
   if (state != v1::JOB_STATE_DONE) {
     const auto reason = policy::ReasonFromNumber(shown.summary().reason());
