@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <set>
@@ -90,6 +91,11 @@ StatusOr<Workplace> MakeWorkplace(const DemoOptions& options) {
   return Workplace{.folder = pattern, .keep = options.keep};
 }
 
+std::string ReasonCode(std::uint32_t number) {
+  const std::optional<policy::Reason> reason = policy::ReasonFromNumber(number);
+  return reason ? std::string(policy::Code(*reason)) : "unknown";
+}
+
 // Follows the job to its end; signs, as each site's operator, what waits for approval.
 StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& federation,
                                  const std::string& job, Progress& progress, Context& context) {
@@ -98,6 +104,13 @@ StatusOr<v1::JobState> FollowJob(wire::AdminClient& client, DemoFederation& fede
   const auto on_event = [&](const v1::WatchJobResponse& event) {
     state = event.summary().state();
     for (const v1::SiteState& site : event.sites()) {
+      if (site.answer() == v1::ANSWER_DECLINE) {
+        // Every example needs all of its sites: without one the job would wait for ever.
+        failed = Error(
+            StatusCode::kFailedPrecondition,
+            "site `" + Visible(site.site()) + "` declined the job: " + ReasonCode(site.reason()));
+        return false;
+      }
       if (site.answer() != v1::ANSWER_HOLD) {
         continue;
       }
@@ -138,9 +151,8 @@ StatusOr<Exit> RunFederation(DemoFederation& federation, Context& context) {
                    FollowJob(*client, federation, submitted.job(), progress, context));
   ASSIGN_OR_RETURN(const v1::ShowJobResponse shown, client->ShowJob(submitted.job()));
   if (state != v1::JOB_STATE_DONE) {
-    const auto reason = policy::ReasonFromNumber(shown.summary().reason());
-    context.err << "domicile: the job did not finish: "
-                << (reason ? policy::Code(*reason) : "unknown") << "\n";
+    context.err << "domicile: the job did not finish: " << ReasonCode(shown.summary().reason())
+                << "\n";
     return Exit::kNotSo;
   }
   RETURN_IF_ERROR(FetchFinalModel(*client, submitted.job(), federation.Path("operator")));
