@@ -2,8 +2,10 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -25,12 +27,22 @@ class SharedClock final : public Clock {
  public:
   WallTime Now() const override { return {}; }
   MonotonicTime Monotonic() const override {
+    ++looks_;
     return MonotonicTime(std::chrono::nanoseconds(ticks_.load()));
   }
   void Advance(std::chrono::nanoseconds by) { ticks_ += by.count(); }
+  // Until somebody has looked so often again, or has stopped looking.
+  void AwaitLooks(int times) const {
+    const int enough = looks_.load() + times;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (looks_.load() < enough && std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+  }
 
  private:
   std::atomic<std::int64_t> ticks_ = 0;
+  mutable std::atomic<int> looks_ = 0;
 };
 
 // What a device does in its next matrix product, decided from outside.
@@ -194,24 +206,71 @@ TEST_CASE("Hung replica: one that no longer holds the bits of the others is foun
   CHECK(strategy->Step(data.View(0, 9)).status() == status);
 }
 
+TEST_CASE("Hung replica: one whose whole process was frozen meanwhile is not") {
+  const TestData data = MakeTestData(9, kMlp.num_inputs, 3);
+  for (const StrategyKind kind : kWithReplicas) {
+    CAPTURE(static_cast<int>(kind));
+    const auto control = std::make_shared<Control>();
+    SharedClock clock;
+    auto strategy =
+        MakeTestStrategy(SpecWith(kind, control, clock), {.model = kMlp, .optimizer = kSgd});
+
+    // In the middle of an operation an hour passes between two looks at the clock.
+    control->mood = Mood::kHangs;
+    std::thread thawed([&] {
+      control->AwaitHanging();
+      clock.AwaitLooks(3);
+      clock.Advance(std::chrono::hours(1));
+      clock.AwaitLooks(3);
+      control->mood = Mood::kFine;
+      control->mood.notify_all();
+    });
+    Status status = OkStatus();
+    while (status.ok() && !control->hanging.load()) {
+      status = strategy->Step(data.View(0, 9)).status();
+    }
+    if (status.ok()) {
+      status = strategy->Finish().status();
+    }
+    thawed.join();
+
+    CHECK_MESSAGE(status.ok(), Message(status));
+    CHECK(strategy->Step(data.View(0, 9)).ok());
+    CHECK(strategy->Finish().ok());
+  }
+}
+
 TEST_CASE("Watchdog: only who is busy and begins nothing is hung") {
-  const auto at = [](int seconds) { return MonotonicTime(std::chrono::seconds(seconds)); };
   std::vector<Pulse> pulses(2);
   Watchdog watchdog(2, std::chrono::seconds(10));
   const std::vector<char> both = {1, 1};
+  int now = 100;
+  const auto at = [](int seconds) { return MonotonicTime(std::chrono::seconds(seconds)); };
+  // Looks once a second until then. Returns what the last look finds.
+  const auto look_until = [&](int until, const std::vector<char>& busy) {
+    std::optional<std::size_t> hung;
+    while (now < until) {
+      hung = watchdog.FindHung(at(++now), pulses, busy);
+    }
+    return hung;
+  };
   watchdog.Restart(at(100), pulses);
 
-  CHECK_FALSE(watchdog.FindHung(at(110), pulses, both));
+  CHECK_FALSE(look_until(110, both));
   pulses[0].operations = 7;
-  CHECK(watchdog.FindHung(at(111), pulses, both) == 1);
-  CHECK_FALSE(watchdog.FindHung(at(121), pulses, std::vector<char>{1, 0}));
-  CHECK(watchdog.FindHung(at(122), pulses, both) == 0);
+  CHECK(look_until(111, both) == 1);
+  CHECK_FALSE(look_until(121, {1, 0}));
+  CHECK(look_until(122, both) == 0);
   pulses[0].operation = "Attention";
   CHECK(Message(watchdog.HungError(0, pulses)).find("`Attention` for 10 s") !=
         std::string_view::npos);
   CHECK(Message(watchdog.HungError(1, pulses)).find("its start") != std::string_view::npos);
   watchdog.Restart(at(200), pulses);
-  CHECK_FALSE(watchdog.FindHung(at(210), pulses, both));
+  now = 200;
+  CHECK_FALSE(look_until(209, both));
+  // A gap counts for a second, however long it was.
+  CHECK_FALSE(watchdog.FindHung(at(1000), pulses, both));
+  CHECK(watchdog.FindHung(at(1001), pulses, both) == 0);
 }
 
 }  // namespace

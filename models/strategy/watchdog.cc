@@ -1,5 +1,6 @@
 #include "models/strategy/watchdog.h"
 
+#include <algorithm>
 #include <new>
 #include <string>
 
@@ -8,19 +9,26 @@
 namespace domicile::models {
 
 void Watchdog::Restart(MonotonicTime now, std::span<const Pulse> pulses) {
+  looked_ = now;
   for (std::size_t replica = 0; replica < seen_.size(); ++replica) {
-    seen_[replica] = {pulses[replica].operations.load(), now};
+    seen_[replica] = {pulses[replica].operations.load(), {}};
   }
 }
 
 std::optional<std::size_t> Watchdog::FindHung(MonotonicTime now, std::span<const Pulse> pulses,
                                               std::span<const char> busy) {
+  constexpr int kLooks = 10;  // that a silence is made of at least
+  const auto passed = std::min<std::chrono::nanoseconds>(now - looked_, patience_ / kLooks);
+  looked_ = now;
   std::optional<std::size_t> hung;
   for (std::size_t replica = 0; replica < seen_.size(); ++replica) {
     const std::uint64_t operations = pulses[replica].operations.load();
     if (busy[replica] == 0 || operations != seen_[replica].operations) {
-      seen_[replica] = {operations, now};
-    } else if (!hung && now - seen_[replica].since > patience_) {
+      seen_[replica] = {operations, {}};
+      continue;
+    }
+    seen_[replica].silent += passed;
+    if (!hung && seen_[replica].silent > patience_) {
       hung = replica;
     }
   }

@@ -18,8 +18,10 @@ namespace domicile::models {
 // How long a thread that waits for replicas sleeps between two looks at the clock.
 inline constexpr std::chrono::milliseconds kGlance{20};
 
-// A slow replica begins one operation of its device after another; a hung one does not. One thread
-// at a time.
+// A slow replica begins one operation of its device after another; a hung one does not. Silence is
+// counted from look to look: where the process itself stood still meanwhile, frozen or starved, the
+// replicas could not work either, so no gap between two looks counts for more than a tenth of the
+// patience. One thread at a time.
 class Watchdog {
  public:
   Watchdog(std::size_t num_replicas, std::chrono::nanoseconds patience)
@@ -38,10 +40,11 @@ class Watchdog {
  private:
   struct Seen {
     std::uint64_t operations = 0;
-    MonotonicTime since{};
+    std::chrono::nanoseconds silent{};
   };
 
   std::chrono::nanoseconds patience_;
+  MonotonicTime looked_{};
   std::vector<Seen> seen_;
 };
 

@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kMaxDescriptionBytes = std::uint64_t{1} << 20U;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 40U;
 constexpr std::int64_t kMaxThreads = 1024;
+constexpr std::int64_t kMaxSilenceSeconds = 3600;
+constexpr std::int64_t kUsualSilenceSeconds = 30;
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 31U;
 
 void ReadSocketMode(TomlTable& table, TrainerConfig& config) {
@@ -101,6 +103,11 @@ void ReadStrategy(TomlTable& table, std::string_view file, TrainerConfig& config
   }
   config.strategy.replicas =
       found->has_replicas ? static_cast<std::size_t>(replicas.value_or(2)) : 1;
+  const auto silence = table.TryInt("silence_seconds", 1, kMaxSilenceSeconds);
+  if (silence && !found->has_replicas) {
+    table.Fail("silence_seconds", "goes with `replicas`");
+  }
+  config.strategy.patience = std::chrono::seconds(silence.value_or(kUsualSilenceSeconds));
   if (found->kind == models::StrategyKind::kParameterServer) {
     config.strategy.servers =
         static_cast<std::size_t>(table.TryInt("servers", 1, kMaxThreads).value_or(1));

@@ -130,6 +130,9 @@ TEST_CASE("trainer.toml: every strategy is read") {
       strategy("strategy = \"parameter_server\"\nservers = 3\nstaleness = 4\n");
   CHECK(servers.kind == models::StrategyKind::kParameterServer);
   CHECK(servers.replicas == 2);
+  CHECK(servers.patience == std::chrono::seconds(30));
+  CHECK(strategy("strategy = \"mirrored\"\nsilence_seconds = 600\n").patience ==
+        std::chrono::minutes(10));
   CHECK(servers.servers == 3);
   CHECK(servers.staleness == 4);
 }
@@ -162,6 +165,7 @@ TEST_CASE("trainer.toml: mistakes are named with their line") {
       {"mode", Minimal("socket_mode = \"0666\"\n"), "socket_mode"},
       {"strategy", minimal + "[compute]\nstrategy = \"gpu\"\n", "strategy"},
       {"replicas of one device", minimal + "[compute]\nreplicas = 2\n", "replicas"},
+      {"silence of one device", minimal + "[compute]\nsilence_seconds = 20\n", "silence_seconds"},
       {"servers of mirrored", minimal + "[compute]\nstrategy = \"mirrored\"\nservers = 2\n",
        "compute.servers"},
       {"checkpoints of many at once",
