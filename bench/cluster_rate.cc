@@ -62,13 +62,13 @@ class TimedGroup final : public models::WorkerGroup {
   std::size_t Rank() const override { return group_.Rank(); }
   Status AllReduceSum(std::span<float> values) override {
     const MonotonicTime start = clock_.Monotonic();
-    const Status status = group_.AllReduceSum(values);
+    Status status = group_.AllReduceSum(values);
     exchanging += clock_.Monotonic() - start;
     return status;
   }
   StatusOr<double> AllReduceSum(double value) override {
     const MonotonicTime start = clock_.Monotonic();
-    const StatusOr<double> sum = group_.AllReduceSum(value);
+    StatusOr<double> sum = group_.AllReduceSum(value);
     exchanging += clock_.Monotonic() - start;
     return sum;
   }
