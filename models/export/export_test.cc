@@ -1,9 +1,12 @@
 // What other programs read of an exported model: NumPy the archive, onnxruntime the graph, whose
 // outputs are those of the model itself. DOMICILE_NUMPY_PYTHON and DOMICILE_ONNX_PYTHON name
 // interpreters with these packages; without them /usr/bin/python3 is asked.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -79,16 +82,18 @@ std::vector<float> OddParameters(const ModelSpec& spec) {
   return parameters;
 }
 
-// What the model makes of normalised inputs, as the graph's output is defined.
+// What the model makes of a batch, as the graph's output is defined.
 std::vector<float> Expected(const ModelSpec& spec, const std::vector<float>& parameters,
-                            const std::vector<float>& inputs, const OnnxOptions& options) {
+                            const BatchView& batch, const OnnxOptions& options) {
   const auto device = MakeCpuDevice(1);
   Model model(spec, *device);
-  BatchView batch;
-  batch.inputs = {inputs.data(), kExamples, NumInputs(spec)};
   const ConstMatrix outputs = model.Forward(parameters, batch);
+  const auto* const encoder = std::get_if<EncoderSpec>(&spec);
+  if (encoder != nullptr && encoder->num_outputs == 0) {
+    return {outputs.data, outputs.data + outputs.rows * outputs.columns};
+  }
   std::vector<float> expected;
-  for (std::size_t row = 0; row < kExamples; ++row) {
+  for (std::size_t row = 0; row < outputs.rows; ++row) {
     const float* const at = outputs.data + row * outputs.columns;
     double sum = 0;
     for (std::size_t i = 0; i < outputs.columns; ++i) {
@@ -146,6 +151,14 @@ std::vector<OnnxCase> OnnxCases() {
            .dropout = 0.5F,
            .num_outputs = 3},
        {.mean = {0.2F, 0.4F}, .deviation = {0.5F, 2}}},
+      {"norm by batches",
+       ConvNetSpec{.channels = 1,
+                   .height = 6,
+                   .width = 6,
+                   .blocks = {{.filters = 3, .kernel = 3, .norm = ImageNorm::kBatch}},
+                   .hidden = {},
+                   .num_outputs = 2},
+       {.has_statistics = true}},
       {"plain convolution",
        ConvNetSpec{.channels = 1,
                    .height = 6,
@@ -176,8 +189,95 @@ std::vector<float> Normalised(const OnnxCase& c, std::vector<float> inputs) {
   return inputs;
 }
 
-ByteSpan BytesOf(const std::vector<float>& values) {
-  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(float)};
+template <typename T>
+ByteSpan BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+}
+
+EncoderSpec TinyEncoder() {
+  return {.vocabulary = 19,
+          .positions = 9,
+          .types = 2,
+          .hidden = 12,
+          .layers = 2,
+          .heads = 3,
+          .intermediate = 20,
+          .dropout = 0.1F,
+          .num_outputs = 3};
+}
+
+// Sequences of one length, of which all but the first end in padding.
+struct Sequences {
+  Sequences(const EncoderSpec& spec, std::size_t number, std::size_t tokens) : length(tokens) {
+    const std::vector<float> random = TestNumbers(5, 2 * number * length, 1);
+    for (std::size_t i = 0; i < number * length; ++i) {
+      const float draw = std::fabs(random[2 * i]);
+      ids.push_back(std::min(static_cast<std::uint32_t>(draw * static_cast<float>(spec.vocabulary)),
+                             static_cast<std::uint32_t>(spec.vocabulary - 1)));
+      types.push_back(spec.types > 1 && random[2 * i + 1] > 0 ? 1 : 0);
+      const std::size_t row = i / length;
+      mask.push_back(i % length < std::max<std::size_t>(1, length - row * length / number) ? 1 : 0);
+    }
+  }
+  TokenView View() const { return {.ids = ids, .types = types, .mask = mask, .length = length}; }
+  // As the graph takes them: ids, mask and types, one after the other.
+  Bytes Int64() const {
+    std::vector<std::int64_t> all(ids.begin(), ids.end());
+    all.insert(all.end(), mask.begin(), mask.end());
+    all.insert(all.end(), types.begin(), types.end());
+    const ByteSpan bytes = BytesOf(all);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  std::size_t length;
+  std::vector<std::uint32_t> ids;
+  std::vector<std::uint32_t> types;
+  std::vector<std::uint8_t> mask;
+};
+
+// Runs one graph on batches of several lengths, and compares. True if all is within `tolerance`.
+bool RunsAlike(const EncoderSpec& spec, const std::vector<float>& parameters,
+               std::initializer_list<std::size_t> lengths, const char* tolerance,
+               std::string& output) {
+  const Folder folder;
+  const OnnxOptions options = {.output_scale = 2, .output_offset = 1};
+  const StatusOr<Bytes> onnx = PrintOnnx(spec, parameters, options);
+  REQUIRE_MESSAGE(onnx.ok(), Message(onnx.status()));
+  std::string script =
+      "import numpy as np, onnxruntime as ort\n"
+      "s = ort.InferenceSession('" +
+      folder.Write("m.onnx", *onnx) +
+      "', providers=['CPUExecutionProvider'])\n"
+      "(o,) = s.get_outputs()\n"
+      "def check(x, y, length):\n"
+      "  x = np.fromfile(x, '<i8').reshape(3, -1, length)\n"
+      "  names = ['input_ids', 'attention_mask', 'token_type_ids']\n"
+      "  got = s.run(None, dict(zip(names, x)))[0]\n"
+      "  y = np.fromfile(y, '<f4').reshape(x.shape[1], -1)\n"
+      "  assert got.shape == y.shape == (len(y), o.shape[1]), (got.shape, y.shape, o.shape)\n"
+      "  assert y.std() > 1e-3, y\n"
+      "  np.testing.assert_allclose(got, y, rtol=0, atol=" +
+      std::string(tolerance) + ")\n";
+  for (const std::size_t length : lengths) {
+    const Sequences sequences(spec, kExamples, length);
+    const std::string number = std::to_string(length);
+    script +=
+        "check('" + folder.Write("x" + number, sequences.Int64()) + "', '" +
+        folder.Write("y" + number,
+                     BytesOf(Expected(spec, parameters, {.tokens = sequences.View()}, options))) +
+        "', " + number + ")\n";
+  }
+  return RunPython("DOMICILE_ONNX_PYTHON", script + "print(o.name)", output);
+}
+
+std::filesystem::path MiniLmFile() {
+  const char* const cache = std::getenv("DOMICILE_CACHE");
+  const char* const home = std::getenv("HOME");
+  const std::filesystem::path folder =
+      cache != nullptr
+          ? std::filesystem::path(cache)
+          : std::filesystem::path(home == nullptr ? "/nonexistent" : home) / ".cache/domicile";
+  return folder / "minilm/model.safetensors";
 }
 
 }  // namespace
@@ -193,8 +293,10 @@ TEST_CASE("ONNX: onnxruntime computes what the model computes, of every kind tha
     const std::vector<float> inputs = RawInputs(c);
     const StatusOr<Bytes> onnx = PrintOnnx(c.spec, parameters, c.options);
     REQUIRE_MESSAGE(onnx.ok(), Message(onnx.status()));
+    const std::vector<float> normalised = Normalised(c, inputs);
     const std::vector<float> expected =
-        Expected(c.spec, parameters, Normalised(c, inputs), c.options);
+        Expected(c.spec, parameters, {.inputs = {normalised.data(), kExamples, NumInputs(c.spec)}},
+                 c.options);
 
     std::string output;
     const bool ran = RunPython(
@@ -223,6 +325,61 @@ TEST_CASE("ONNX: onnxruntime computes what the model computes, of every kind tha
   }
 }
 
+TEST_CASE("ONNX: onnxruntime computes what an encoder computes, at any length, padded or not") {
+  if (!PythonHas("DOMICILE_ONNX_PYTHON", "onnxruntime")) {
+    return;
+  }
+  EncoderSpec first = TinyEncoder();
+  first.pooling = Pooling::kFirst;
+  first.activation = Activation::kGeluTanh;
+  first.num_outputs = 1;
+  EncoderSpec adapted = TinyEncoder();
+  adapted.lora = {.rank = 2, .alpha = 3};
+  adapted.types = 1;
+  EncoderSpec number = first;
+  number.loss = LossKind::kSquaredError;
+  EncoderSpec headless = TinyEncoder();
+  headless.num_outputs = 0;
+  struct Case {
+    const char* name;
+    EncoderSpec spec;
+    const char* output;
+  };
+  for (const Case& c :
+       {Case{"mean", TinyEncoder(), "probabilities\n"}, Case{"first", first, "probabilities\n"},
+        Case{"adapters", adapted, "probabilities\n"}, Case{"number", number, "prediction\n"},
+        Case{"no head", headless, "embedding\n"}}) {
+    CAPTURE(c.name);
+    std::string output;
+
+    const bool alike = RunsAlike(c.spec, OddParameters(c.spec), {1, 4, 9}, "1e-5", output);
+
+    CHECK_MESSAGE(alike, output);
+    CHECK(output == c.output);
+  }
+}
+
+TEST_CASE("ONNX: onnxruntime computes what all-MiniLM-L6-v2 computes") {
+  if (!std::filesystem::exists(MiniLmFile())) {
+    MESSAGE("skipped: all-MiniLM-L6-v2 is not in the cache; scripts/fetch_minilm brings it");
+    return;
+  }
+  if (!PythonHas("DOMICILE_ONNX_PYTHON", "onnxruntime")) {
+    return;
+  }
+  const EncoderSpec spec = MiniLmSpec();
+  const std::string file = ReadFile(MiniLmFile().string(), std::uint64_t{1} << 30U).value();
+  const auto tensors = ParseSafetensors(AsBytes(file));
+  REQUIRE(tensors.ok());
+  std::vector<float> parameters(LayoutOf(spec).NumParameters());
+  REQUIRE(LoadPretrained(spec, *tensors, parameters).ok());
+  std::string output;
+
+  const bool alike = RunsAlike(spec, parameters, {1, 7, 40, 128}, "1e-4", output);
+
+  CHECK_MESSAGE(alike, output);
+}
+
 TEST_CASE("ONNX: what cannot be used elsewhere is refused, with the reason") {
   const ConvNetSpec batch = {.channels = 1,
                              .height = 4,
@@ -230,14 +387,6 @@ TEST_CASE("ONNX: what cannot be used elsewhere is refused, with the reason") {
                              .blocks = {{.filters = 2, .kernel = 3, .norm = ImageNorm::kBatch}},
                              .hidden = {},
                              .num_outputs = 2};
-  const EncoderSpec encoder = {.vocabulary = 9,
-                               .positions = 4,
-                               .types = 1,
-                               .hidden = 4,
-                               .layers = 1,
-                               .heads = 1,
-                               .intermediate = 4,
-                               .num_outputs = 2};
   const NetworkSpec plain = {.num_inputs = 3, .hidden = {}, .num_outputs = 1};
   struct Case {
     const char* name;
@@ -247,7 +396,7 @@ TEST_CASE("ONNX: what cannot be used elsewhere is refused, with the reason") {
     const char* said;
   };
   for (const Case& c : {Case{"batch", batch, {}, 0, "stay at the sites"},
-                        Case{"encoder", encoder, {}, 0, "encoders"},
+                        Case{"tokens", TinyEncoder(), {.mean = {1}}, 0, "tokens"},
                         Case{"constants", plain, {.mean = {1}, .deviation = {1}}, 0, "3 inputs"},
                         Case{"parameters", plain, {}, 1, "4 parameters"}}) {
     CAPTURE(c.name);

@@ -9,160 +9,28 @@
 #include <utility>
 #include <variant>
 
+#include "models/export/internal/onnx_encoder.h"
+#include "models/export/internal/onnx_graph.h"
 #include "models/export/internal/protobuf.h"
 
 namespace domicile::models {
 
 namespace {
 
+using internal::Attribute;
+using internal::Dimension;
+using internal::OnnxGraph;
+using internal::OnnxType;
 using internal::ProtobufMessage;
+using internal::Sizes;
 
 // Field numbers and codes of onnx.proto3.
 constexpr std::int64_t kIrVersion = 7;
 constexpr std::int64_t kOperatorSet = 13;
-constexpr std::int64_t kFloat = 1;
-constexpr std::int64_t kInt64 = 7;
-constexpr std::int64_t kAttributeFloat = 1;
-constexpr std::int64_t kAttributeInt = 2;
-constexpr std::int64_t kAttributeInts = 7;
-
-using Sizes = std::vector<std::int64_t>;
 
 Status Refuse(std::string what) { return Error(StatusCode::kInvalidArgument, std::move(what)); }
 
-ProtobufMessage Attribute(std::string_view name, const Sizes& values) {
-  ProtobufMessage attribute;
-  attribute.Text(1, name);
-  for (const std::int64_t value : values) {
-    attribute.Integer(8, value);
-  }
-  attribute.Integer(20, kAttributeInts);
-  return attribute;
-}
-
-ProtobufMessage Attribute(std::string_view name, std::int64_t value) {
-  ProtobufMessage attribute;
-  attribute.Text(1, name);
-  attribute.Integer(3, value);
-  attribute.Integer(20, kAttributeInt);
-  return attribute;
-}
-
-ProtobufMessage Attribute(std::string_view name, float value) {
-  ProtobufMessage attribute;
-  attribute.Text(1, name);
-  attribute.Float(2, value);
-  attribute.Integer(20, kAttributeFloat);
-  return attribute;
-}
-
-// An input or output: its first size is the number of examples, which is open.
-ProtobufMessage ValueInfo(std::string_view name, const Sizes& sizes) {
-  ProtobufMessage shape;
-  ProtobufMessage open;
-  open.Text(2, "N");
-  shape.Message(1, open);
-  for (const std::int64_t size : sizes) {
-    ProtobufMessage dimension;
-    dimension.Integer(1, size);
-    shape.Message(1, dimension);
-  }
-  ProtobufMessage tensor;
-  tensor.Integer(1, kFloat);
-  tensor.Message(2, shape);
-  ProtobufMessage type;
-  type.Message(1, tensor);
-  ProtobufMessage info;
-  info.Text(1, name);
-  info.Message(2, type);
-  return info;
-}
-
-// A graph that grows at its end: each node takes what the one before it made.
-class Graph {
- public:
-  Graph(const ParameterLayout& layout, std::span<const float> parameters, std::string input)
-      : layout_(layout), parameters_(parameters), last_(std::move(input)) {}
-
-  // `constants` are initializers, the node's inputs after the first.
-  void Node(std::string_view type, const std::vector<std::string>& constants = {},
-            std::initializer_list<ProtobufMessage> attributes = {}) {
-    std::vector<std::string> inputs = {last_};
-    inputs.insert(inputs.end(), constants.begin(), constants.end());
-    NodeOf(type, inputs, attributes);
-  }
-  void NodeOf(std::string_view type, const std::vector<std::string>& inputs,
-              std::initializer_list<ProtobufMessage> attributes = {}) {
-    last_ = "value" + std::to_string(count_++);
-    ProtobufMessage node;
-    for (const std::string& input : inputs) {
-      node.Text(1, input);
-    }
-    node.Text(2, last_);
-    node.Text(4, type);
-    for (const ProtobufMessage& attribute : attributes) {
-      node.Message(5, attribute);
-    }
-    nodes_.Message(1, node);
-  }
-  const std::string& Last() const { return last_; }
-
-  // A tensor of the model, by its own name; `sizes`: in place of its shape.
-  std::string Parameter(const std::string& name, Sizes sizes = {}) {
-    const auto views = layout_.Views();
-    const auto view =
-        std::find_if(views.begin(), views.end(), [&](const auto& v) { return v.name == name; });
-    DOMICILE_CHECK(view != views.end());  // the names are those of MakeLayers
-    if (sizes.empty()) {
-      sizes.assign(view->shape.begin(), view->shape.end());
-    }
-    return Constant(name, std::move(sizes), parameters_.subspan(view->offset, view->size));
-  }
-  std::string Constant(const std::string& name, Sizes sizes, std::span<const float> values) {
-    return Initializer(name, sizes, kFloat, values.data(), values.size_bytes());
-  }
-  std::string Integers(const Sizes& values) {
-    return Initializer("sizes" + std::to_string(count_++),
-                       {static_cast<std::int64_t>(values.size())}, kInt64, values.data(),
-                       values.size() * sizeof(std::int64_t));
-  }
-
-  // The message, ended by `name` as its output.
-  ProtobufMessage Finish(const std::string& model, const Sizes& input, std::string_view name,
-                         std::int64_t outputs) {
-    ProtobufMessage identity;
-    identity.Text(1, last_);
-    identity.Text(2, name);
-    identity.Text(4, "Identity");
-    nodes_.Message(1, identity);
-    nodes_.Text(2, model);
-    nodes_.Message(11, ValueInfo("input", input));
-    nodes_.Message(12, ValueInfo(name, {outputs}));
-    return nodes_;
-  }
-
- private:
-  std::string Initializer(const std::string& name, const Sizes& sizes, std::int64_t type,
-                          const void* data, std::size_t bytes) {
-    ProtobufMessage tensor;
-    for (const std::int64_t size : sizes) {
-      tensor.Integer(1, size);
-    }
-    tensor.Integer(2, type);
-    tensor.Text(8, name);
-    tensor.Text(9, {static_cast<const char*>(data), bytes});
-    nodes_.Message(5, tensor);
-    return name;
-  }
-
-  const ParameterLayout& layout_;
-  std::span<const float> parameters_;
-  ProtobufMessage nodes_;
-  std::string last_;
-  std::size_t count_ = 0;
-};
-
-Status AddActivation(Activation activation, Graph& graph) {
+Status AddActivation(Activation activation, OnnxGraph& graph) {
   switch (activation) {
     case Activation::kNone:
       return OkStatus();
@@ -182,7 +50,8 @@ Status AddActivation(Activation activation, Graph& graph) {
   return Refuse("ONNX export knows the activations tanh, relu and sigmoid");
 }
 
-Status AddInput(const OnnxOptions& options, std::size_t constants, bool is_table, Graph& graph) {
+Status AddInput(const OnnxOptions& options, std::size_t constants, bool is_table,
+                OnnxGraph& graph) {
   if (options.mean.empty() && options.deviation.empty()) {
     return OkStatus();
   }
@@ -203,7 +72,7 @@ Status AddInput(const OnnxOptions& options, std::size_t constants, bool is_table
   return OkStatus();
 }
 
-Status AddNetwork(const NetworkSpec& spec, Graph& graph) {
+Status AddNetwork(const NetworkSpec& spec, OnnxGraph& graph) {
   if (spec.hidden.empty()) {
     const Sizes sizes = {static_cast<std::int64_t>(spec.num_inputs),
                          static_cast<std::int64_t>(spec.num_outputs)};
@@ -227,7 +96,7 @@ struct ImageSize {
 
 // Groups become the channels of an instance norm: the operator set has no group norm.
 void AddGroupNorm(const ConvBlock& block, const std::string& name, const ImageSize& image,
-                  Graph& graph) {
+                  OnnxGraph& graph) {
   const auto filters = static_cast<std::int64_t>(block.filters);
   const auto groups = static_cast<std::int64_t>(block.groups);
   const std::vector<float> ones(block.groups, 1);
@@ -243,8 +112,8 @@ void AddGroupNorm(const ConvBlock& block, const std::string& name, const ImageSi
   graph.Node("Add", {graph.Parameter(name + ".bias", {1, filters, 1, 1})});
 }
 
-Status AddBlock(const ConvBlock& block, std::size_t i, Activation activation, ImageSize& image,
-                Graph& graph) {
+Status AddBlock(const ConvBlock& block, std::size_t i, Activation activation, bool has_statistics,
+                ImageSize& image, OnnxGraph& graph) {
   const std::string number = std::to_string(i);
   const auto kernel = static_cast<std::int64_t>(block.kernel);
   const auto stride = static_cast<std::int64_t>(block.stride);
@@ -265,9 +134,15 @@ Status AddBlock(const ConvBlock& block, std::size_t i, Activation activation, Im
       AddGroupNorm(block, norm, image, graph);
       break;
     case ImageNorm::kBatch:
-      return Refuse("block " + number +
-                    " is normalised by batches: its statistics describe records and stay at the "
-                    "sites, so the model cannot be used without one");
+      if (!has_statistics) {
+        return Refuse("block " + number +
+                      " is normalised by batches: its statistics describe records and stay at the "
+                      "sites; give `" +
+                      norm + ".running_mean` and `" + norm +
+                      ".running_var`, formed from data of your own, or train with the norm "
+                      "`frozen_batch` or `group`");
+      }
+      [[fallthrough]];
     case ImageNorm::kFrozenBatch:
       graph.Node("BatchNormalization",
                  {graph.Parameter(norm + ".weight"), graph.Parameter(norm + ".bias"),
@@ -285,10 +160,10 @@ Status AddBlock(const ConvBlock& block, std::size_t i, Activation activation, Im
   return OkStatus();
 }
 
-Status AddConvNet(const ConvNetSpec& spec, Graph& graph) {
+Status AddConvNet(const ConvNetSpec& spec, bool has_statistics, OnnxGraph& graph) {
   ImageSize image = {static_cast<std::int64_t>(spec.height), static_cast<std::int64_t>(spec.width)};
   for (std::size_t i = 0; i < spec.blocks.size(); ++i) {
-    RETURN_IF_ERROR(AddBlock(spec.blocks[i], i, spec.activation, image, graph));
+    RETURN_IF_ERROR(AddBlock(spec.blocks[i], i, spec.activation, has_statistics, image, graph));
   }
   graph.Node("Flatten", {}, {Attribute("axis", std::int64_t{1})});
   for (std::size_t i = 0; i <= spec.hidden.size(); ++i) {
@@ -302,8 +177,33 @@ Status AddConvNet(const ConvNetSpec& spec, Graph& graph) {
   return OkStatus();
 }
 
+// From the inputs to the outputs of the last layer.
+Status AddModel(const ModelSpec& spec, const OnnxOptions& options, OnnxGraph& graph) {
+  if (const auto* network = std::get_if<NetworkSpec>(&spec)) {
+    graph.Input("input", OnnxType::kFloat, {"N", static_cast<std::int64_t>(network->num_inputs)});
+    RETURN_IF_ERROR(AddInput(options, network->num_inputs, true, graph));
+    return AddNetwork(*network, graph);
+  }
+  if (const auto* conv = std::get_if<ConvNetSpec>(&spec)) {
+    graph.Input("input", OnnxType::kFloat,
+                {"N", static_cast<std::int64_t>(conv->channels),
+                 static_cast<std::int64_t>(conv->height), static_cast<std::int64_t>(conv->width)});
+    RETURN_IF_ERROR(AddInput(options, conv->channels, false, graph));
+    return AddConvNet(*conv, options.has_statistics, graph);
+  }
+  if (!options.mean.empty() || !options.deviation.empty()) {
+    return Refuse("tokens are not normalised, and constants are given");
+  }
+  internal::AddEncoder(std::get<EncoderSpec>(spec), graph);
+  return OkStatus();
+}
+
 // The name of the graph's output.
-std::string_view AddOutput(const ModelSpec& spec, const OnnxOptions& options, Graph& graph) {
+std::string_view AddOutput(const ModelSpec& spec, const OnnxOptions& options, OnnxGraph& graph) {
+  if (const auto* encoder = std::get_if<EncoderSpec>(&spec);
+      encoder != nullptr && encoder->num_outputs == 0) {
+    return "embedding";
+  }
   if (LossOf(spec) == LossKind::kSquaredError) {
     graph.Node("Mul", {graph.Constant("output.scale", {1}, {&options.output_scale, 1})});
     graph.Node("Add", {graph.Constant("output.offset", {1}, {&options.output_offset, 1})});
@@ -331,22 +231,8 @@ StatusOr<Bytes> PrintOnnx(const ModelSpec& spec, std::span<const float> paramete
   if (parameters.size() > kMostParameters) {
     return Refuse("the model is too large for ONNX; export it as .safetensors");
   }
-  Graph graph(layout, parameters, "input");
-  Sizes input;
-  if (const auto* network = std::get_if<NetworkSpec>(&spec)) {
-    input = {static_cast<std::int64_t>(network->num_inputs)};
-    RETURN_IF_ERROR(AddInput(options, network->num_inputs, true, graph));
-    RETURN_IF_ERROR(AddNetwork(*network, graph));
-  } else if (const auto* conv = std::get_if<ConvNetSpec>(&spec)) {
-    input = {static_cast<std::int64_t>(conv->channels), static_cast<std::int64_t>(conv->height),
-             static_cast<std::int64_t>(conv->width)};
-    RETURN_IF_ERROR(AddInput(options, conv->channels, false, graph));
-    RETURN_IF_ERROR(AddConvNet(*conv, graph));
-  } else {
-    return Refuse(
-        "encoders are not exported to ONNX: their .safetensors has BERT's own names, "
-        "which other programs load");
-  }
+  OnnxGraph graph(layout, parameters);
+  RETURN_IF_ERROR(AddModel(spec, options, graph));
   const std::string_view output = AddOutput(spec, options, graph);
   ProtobufMessage set;
   set.Integer(2, kOperatorSet);
@@ -354,7 +240,7 @@ StatusOr<Bytes> PrintOnnx(const ModelSpec& spec, std::span<const float> paramete
   model.Integer(1, kIrVersion);
   model.Text(2, "domicile");
   model.Message(
-      7, graph.Finish(options.name, input, output, static_cast<std::int64_t>(NumOutputs(spec))));
+      7, graph.Finish(options.name, output, {"N", static_cast<std::int64_t>(NumOutputs(spec))}));
   model.Message(8, set);
   return Bytes(model.Bytes().begin(), model.Bytes().end());
 }

@@ -25,6 +25,8 @@ class ProtobufMessage {
     bytes_.append(value);
   }
   void Message(std::uint32_t field, const ProtobufMessage& value) { Text(field, value.bytes_); }
+  // The fields of another message, after these.
+  void Append(const ProtobufMessage& more) { bytes_ += more.bytes_; }
 
   const std::string& Bytes() const { return bytes_; }
 
