@@ -20,7 +20,7 @@ Status WatchToTheEnd(wire::AdminClient& client, const std::string& job,
     const auto since = [&clock](MonotonicTime time) {
       return std::chrono::duration_cast<milliseconds>(clock.Monotonic() - time);
     };
-    const Status status = client.WatchJob(
+    Status status = client.WatchJob(
         job,
         [&](const v1::WatchJobResponse& event) {
           heard = clock.Monotonic();

@@ -173,6 +173,28 @@ TEST_CASE("domicile-trainer: killed in the middle, it goes on to the same bits")
   CHECK(log.find("is ignored") == std::string::npos);
 }
 
+TEST_CASE("domicile-trainer: what a killed task has left goes, also where none are kept") {
+  EpochSite site;
+  std::optional<Process> trainer(site.Start());
+  REQUIRE(trainer->Line().starts_with("ready: "));
+  site.Approve();
+  const auto killed = RunUntil(site, 1, [&] {
+    trainer->Signal(SIGKILL);
+    CHECK(trainer->Wait() == -1);
+  });
+  REQUIRE_FALSE(killed.ok());
+  REQUIRE_FALSE(site.Checkpoints().empty());
+  site.Write("trainer.toml", site.Config("state", "t.sock", kOutput,
+                                         "[compute]\nthreads = 1\ncheckpoint_steps = 0\n"));
+
+  trainer.emplace(site.Start());
+  REQUIRE(trainer->Line().starts_with("ready: "));
+  CheckSame(site.Connect().RunTask(site.Train(), {}, {}));
+
+  CHECK(site.Checkpoints().empty());
+  CHECK(site.Log().find("goes on from") == std::string::npos);
+}
+
 TEST_CASE(
     "domicile-trainer: a damaged checkpoint is ignored with a warning, the one before serves") {
   std::string damaged;

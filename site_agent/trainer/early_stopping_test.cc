@@ -290,6 +290,7 @@ std::vector<Outcome<TrainResult>> Attempt(const Plan& plan, const LoadedDataset&
     work(0);
   }
   std::vector<Outcome<TrainResult>> outcomes;
+  outcomes.reserve(ended.size());
   for (std::optional<Outcome<TrainResult>>& outcome : ended) {
     outcomes.push_back(*std::move(outcome));
   }

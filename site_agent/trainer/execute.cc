@@ -91,6 +91,25 @@ std::optional<Fault> CheckRows(std::size_t num_rows, const RoundRows& split,
   return std::nullopt;
 }
 
+// What the plan asks for, as the site computes it.
+models::TrainingSpec SpecOf(const contracts::Plan& plan, const Work& work, RoundNumber round,
+                            std::uint64_t steps, const TrainOptions& options) {
+  models::TrainingSpec spec = TrainingOf(plan, work, round, steps);
+  spec.precision = options.precision;
+  spec.micro_batch = options.micro_batch;
+  if (spec.micro_batch == 0 && !work.training->lengths.empty()) {
+    spec.micro_batch = RowsAtOnce(spec.model);
+  }
+  return spec;
+}
+
+StatusOr<double> LossOfAll(const PreparedModel& prepared, const Rows& rows,
+                           models::Strategy& strategy) {
+  std::vector<std::size_t> all(rows.NumRows());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return LossOf(prepared, rows, all, strategy);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> StatisticsResult::Flat() const {
@@ -156,23 +175,15 @@ Outcome<TrainResult> Train(const contracts::Plan& plan, const LoadedDataset& dat
   const std::uint64_t steps = plan.training.local_epochs != 0
                                   ? plan.training.local_epochs * steps_in_epoch
                                   : plan.training.local_steps;
-  models::TrainingSpec training = TrainingOf(plan, *work, round, steps);
-  training.micro_batch = options.micro_batch;
-  training.precision = options.precision;
-  if (training.micro_batch == 0 && !rows.lengths.empty()) {
-    training.micro_batch = RowsAtOnce(training.model);
-  }
   const auto failed = [&data](const Status& status) {
     return MakeFault(Reason::kTrainerFailed, data.alias, std::string(Message(status)));
   };
-  const StatusOr<std::unique_ptr<models::Strategy>> strategy =
-      models::MakeStrategy(options.strategy, training, work->model.parameters);
+  const StatusOr<std::unique_ptr<models::Strategy>> strategy = models::MakeStrategy(
+      options.strategy, SpecOf(plan, *work, round, steps, options), work->model.parameters);
   if (!strategy.ok()) {
     return failed(strategy.status());
   }
-  std::vector<std::size_t> all(rows.NumRows());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  const StatusOr<double> loss = LossOf(work->model, rows, all, **strategy);
+  const StatusOr<double> loss = LossOfAll(work->model, rows, **strategy);
   if (!loss.ok()) {
     return failed(loss.status());
   }

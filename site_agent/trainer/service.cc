@@ -318,15 +318,16 @@ TrainerService::Ended TrainerService::RunTrain(const TaskMessage& task, const co
                                                const LoadedDataset& data,
                                                const std::vector<models::NamedTensor>& model,
                                                TrainOptions options) {
-  StatusOr<models::CheckpointStore> checkpoints = Error(StatusCode::kNotFound, "none");
-  if (KeepsCheckpoints(plan)) {
-    checkpoints = OpenCheckpoints(task);
-    if (!checkpoints.ok()) {
-      LogWarning("checkpoints: " + std::string(Message(checkpoints.status())));
-    } else {
-      options.checkpoints = &*checkpoints;
-      options.checkpoint_steps = config_.checkpoint_steps.value_or(0);
-    }
+  StatusOr<models::CheckpointStore> checkpoints = OpenCheckpoints(task);
+  if (checkpoints.ok() && KeepsCheckpoints(plan)) {
+    options.checkpoints = &*checkpoints;
+    options.checkpoint_steps = config_.checkpoint_steps.value_or(0);
+  }
+  // What an earlier task left is not kept for longer than until the next.
+  const Status opened = options.checkpoints != nullptr || !checkpoints.ok() ? checkpoints.status()
+                                                                            : checkpoints->Clear();
+  if (!opened.ok()) {
+    LogWarning("checkpoints: " + std::string(Message(opened)));
   }
   const int attempts = cluster_ != nullptr ? cluster_->Attempts() : 1;
   for (int attempt = 1; attempt <= attempts && !options.stop.stop_requested(); ++attempt) {

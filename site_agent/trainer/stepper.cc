@@ -257,17 +257,15 @@ void Stepper::Keep(bool at_epoch_end, bool improved) {
   if (!due) {
     return;
   }
-  models::Checkpoint checkpoint;
-  checkpoint.state = strategy_.State();
-  checkpoint.position = {EpochsDone(), done_ % task_.steps_in_epoch};
+  double loss = kNotMeasured;
   if (at_epoch_end) {
-    const double loss =
-        stopping_ ? *validation_ : epoch_loss_ / static_cast<double>(epoch_examples_);
-    checkpoint.loss = std::isfinite(loss) ? loss : kNotMeasured;
+    loss = stopping_ ? *validation_ : epoch_loss_ / static_cast<double>(epoch_examples_);
   }
-  if (stopping_) {
-    checkpoint.stopping = stopping_->State();
-  }
+  const models::Checkpoint checkpoint = {
+      .state = strategy_.State(),
+      .position = {EpochsDone(), done_ % task_.steps_in_epoch},
+      .loss = std::isfinite(loss) ? loss : kNotMeasured,
+      .stopping = stopping_ ? stopping_->State() : models::StoppingState{}};
   if (const Status saved = options.checkpoints->Save(checkpoint); !saved.ok()) {
     LogWarning("no checkpoint after step " + std::to_string(done_) + ": " +
                std::string(Message(saved)));
