@@ -39,11 +39,11 @@ std::vector<ClusterDescription> Cluster(std::size_t size) {
 StatusOr<std::unique_ptr<ClusterGroup>> JoinAs(const ClusterDescription& host,
                                                ClusterSockets& sockets, ByteSpan key,
                                                const ClusterIdentity& identity) {
-  static const SystemClock kClock;
-  StatusOr<ClusterSockets> opened = OpenClusterSockets(host, kClock);
+  static const SystemClock clock;
+  StatusOr<ClusterSockets> opened = OpenClusterSockets(host, clock);
   RETURN_IF_ERROR(opened.status());
   sockets = *std::move(opened);
-  return ClusterGroup::Join(host, sockets, key, identity, kClock, {});
+  return ClusterGroup::Join(host, sockets, key, identity, clock, {});
 }
 
 // Runs `work` for every rank, each on a thread of its own, in a group on loopback.
@@ -123,9 +123,9 @@ TEST_CASE("Cluster group: training over it has the bits of mirrored with as many
   for (float& value : inputs.Values()) {
     value = static_cast<float>(static_cast<double>(random.Below(1001)) / 500.0 - 1.0);
   }
-  std::vector<std::uint32_t> labels;
-  for (int row = 0; row < 65; ++row) {
-    labels.push_back(static_cast<std::uint32_t>(random.Below(3)));
+  std::vector<std::uint32_t> labels(65);
+  for (std::uint32_t& label : labels) {
+    label = static_cast<std::uint32_t>(random.Below(3));
   }
   const models::BatchView all = {inputs.AsMatrix(), labels};
   const auto mirrored =
