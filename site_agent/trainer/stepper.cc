@@ -259,12 +259,14 @@ void Stepper::Keep(bool at_epoch_end, bool improved) {
   }
   double loss = kNotMeasured;
   if (at_epoch_end) {
-    loss = stopping_ ? *validation_ : epoch_loss_ / static_cast<double>(epoch_examples_);
+    const double measured =
+        stopping_ ? *validation_ : epoch_loss_ / static_cast<double>(epoch_examples_);
+    loss = std::isfinite(measured) ? measured : loss;
   }
   const models::Checkpoint checkpoint = {
       .state = strategy_.State(),
       .position = {EpochsDone(), done_ % task_.steps_in_epoch},
-      .loss = std::isfinite(loss) ? loss : kNotMeasured,
+      .loss = loss,
       .stopping = stopping_ ? stopping_->State() : models::StoppingState{}};
   if (const Status saved = options.checkpoints->Save(checkpoint); !saved.ok()) {
     LogWarning("no checkpoint after step " + std::to_string(done_) + ": " +
