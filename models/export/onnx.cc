@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,7 +16,6 @@ namespace domicile::models {
 namespace {
 
 using internal::Attribute;
-using internal::Dimension;
 using internal::OnnxGraph;
 using internal::OnnxType;
 using internal::ProtobufMessage;

@@ -23,10 +23,10 @@ ProtobufMessage ValueInfo(std::string_view name, OnnxType type,
   ProtobufMessage shape;
   for (const Dimension& size : sizes) {
     ProtobufMessage dimension;
-    if (size.name.empty()) {
-      dimension.Integer(1, size.size);
+    if (const auto* const fixed = std::get_if<std::int64_t>(&size)) {
+      dimension.Integer(1, *fixed);
     } else {
-      dimension.Text(2, size.name);
+      dimension.Text(2, std::get<std::string>(size));
     }
     shape.Message(1, dimension);
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "models/export/internal/protobuf.h"
@@ -24,14 +25,8 @@ ProtobufMessage Attribute(std::string_view name, float value);
 // Codes of types, as onnx.proto3 has them.
 enum class OnnxType : std::int64_t { kFloat = 1, kInt64 = 7, kBool = 9 };
 
-// A size that is open until the graph is run has a name: "N".
-struct Dimension {
-  Dimension(std::int64_t fixed) : size(fixed) {}  // NOLINT(google-explicit-constructor)
-  Dimension(const char* open) : name(open) {}     // NOLINT(google-explicit-constructor)
-
-  std::string name = {};
-  std::int64_t size = 0;
-};
+// A size, or the name of one that is open until the graph is run: "N".
+using Dimension = std::variant<std::int64_t, std::string>;
 
 // Grows at its end: a node takes what the one before it made, unless told otherwise. Borrows the
 // parameters. One thread at a time.
