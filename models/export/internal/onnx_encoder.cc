@@ -133,10 +133,10 @@ class EncoderWriter {
     const std::string query = Heads(x, prefix + "self.query", {0, 2, 1, 3});
     const std::string key = Heads(x, prefix + "self.key", {0, 2, 3, 1});
     const std::string value = Heads(x, prefix + "self.value", {0, 2, 1, 3});
-    const auto width = static_cast<float>(spec_.hidden / spec_.heads);
+    const std::size_t width = spec_.hidden / spec_.heads;
     graph_.NodeOf("MatMul", {query, key});
-    const std::string scores =
-        graph_.Node("Mul", {graph_.Number("score_scale", 1 / std::sqrt(width))});
+    const std::string scores = graph_.Node(
+        "Mul", {graph_.Number("score_scale", 1 / std::sqrt(static_cast<float>(width)))});
     // Not -infinity: of a row that keeps nothing the softmax would be no number.
     graph_.NodeOf("Where", {kept_keys_, scores,
                             graph_.Number("hidden", std::numeric_limits<float>::lowest())});
