@@ -3,6 +3,7 @@
 // last bit, or the site is told what it has not declared.
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,33 @@ Tensors ModelOfPlainTables() {
   return Must(federation->AllTensors(job));
 }
 
+// A folder of odd pictures with their manifest.
+std::map<std::string, std::string> Pictures(const std::string& more) {
+  std::map<std::string, std::string> files;
+  for (const char* name : {"manifest.csv", "images/cmyk.jpg", "images/empty.png", "images/gray.png",
+                           "images/gray16.png", "images/ok.jpg", "images/palette.png",
+                           "images/rgb.png", "images/rgba.png", "images/rotated_exif6.jpg",
+                           "images/text_named.png", "images/truncated.jpg"}) {
+    files[name] = CaseFile(std::string("C11/") + name);
+  }
+  files["dataset.toml"] =
+      "[dataset]\nalias = \"numbers\"\nversion = \"1\"\nsource = \"images\"\n"
+      "files = [\"manifest.csv\"]\n" +
+      more + "[[column]]\nname = \"image\"\nlocal = \"file\"\n";
+  return files;
+}
+
+CaseSite PictureSite(const std::string& name, const std::string& jurisdiction,
+                     const std::string& more) {
+  CaseSite site = TableSite(name, jurisdiction, "");
+  site.data = Pictures(more);
+  return site;
+}
+
+std::string TrainerLog(const CaseFederation& federation, const std::string& site) {
+  return Must(ReadFile(federation.TrainerFolder(site) + "/trainer.log", 1 << 20));
+}
+
 }  // namespace
 
 TEST_CASE("Written forms: the same rows train the same model, however they are spelled") {
@@ -107,10 +135,69 @@ TEST_CASE("Written forms: the same rows train the same model, however they are s
   // Who has not declared the thousands mark learns it before anything is trained.
   CHECK(policy::Code(ReasonAt(ended, "foxtrot")) == policy::Code(Reason::kDatasetInvalid));
   CHECK(Count(Must(federation->Leaves("foxtrot")), audit::EventType::kEgressDecided) == 0);
-  const std::string told =
-      Must(ReadFile(federation->TrainerFolder("foxtrot") + "/trainer.log", 1 << 20));
+  const std::string told = TrainerLog(*federation, "foxtrot");
   CAPTURE(told);
   CHECK(told.find("table.csv:12: column 4 `minutes`") != std::string::npos);
+}
+
+TEST_CASE(
+    "Written forms: pictures that are none are named, and left out only where a site says so") {
+  const std::string lenient = "unreadable = \"missing\"\nrows_with_missing = \"drop\"\n";
+  auto federation = Must(CaseFederation::Start(
+      {PictureSite("alpha", "DE", lenient), PictureSite("bravo", "FR", lenient),
+       PictureSite("charlie", "NL", lenient), PictureSite("delta", "AT", "")}));
+  const JobId job = Must(federation->Submit(TrainingJobFile(
+      {.inputs = "[image]\nchannels = 3\nheight = 8\nwidth = 8\n"
+                 "[label]\ncolumn = \"label\"\nclasses = [\"0\", \"1\"]\n",
+       .model = "kind = \"mlp\"\nhidden = [4]\nactivation = \"tanh\"\nseed = 1\n",
+       .training = "optimizer = \"sgd\"\nlearning_rate = 0.1\nlocal_steps = 2\nbatch = 0\n"})));
+  for (const char* site : {"alpha", "bravo", "charlie"}) {
+    Must(federation->ApproveAt(job, site));
+  }
+
+  const auto ended = Must(federation->WaitForEnd(job));
+
+  CHECK(ended.summary().state() == v1::JOB_STATE_DONE);
+  REQUIRE(ended.metrics_size() == 1);
+  CHECK(ended.metrics(0).contributors() == 3);
+  CHECK(ended.metrics(0).examples() == 3 * 8);  // of twelve lines
+  CHECK_FALSE(ended.metrics(0).loss().empty());
+  // `delta` has no dataset to offer: its operator reads why before any job.
+  for (const auto& [site, where] :
+       {std::pair<const char*, const char*>("delta", "manifest.csv:8: "),
+        {"delta", "manifest.csv:11: "},
+        {"delta", "manifest.csv:12: "},
+        {"delta", "manifest.csv:13: "},
+        {"alpha", "truncated.jpg"}}) {
+    CAPTURE(where);
+    CHECK(TrainerLog(*federation, site).find(where) != std::string::npos);
+  }
+  CHECK(Count(Must(federation->Leaves("delta")), audit::EventType::kTrainStarted) == 0);
+}
+
+TEST_CASE("Written forms: a site in NA is in Namibia, where models of the EEA may not go") {
+  const std::string country = "NA";
+  auto federation = Must(CaseFederation::Start(
+      {TableSite("alpha", "DE", kCalls), TableSite("bravo", "FR", kCalls),
+       TableSite("charlie", "NL", kCalls), TableSite("windhoek", country, kCalls)}));
+  const JobId job = Must(federation->Submit(TrainingJobFile(Calls())));
+
+  // No site would have its model sent there; a place that is not set would be refused otherwise.
+  const auto shown = Must(federation->WaitUntil(job, [](const v1::ShowJobResponse& now) {
+    return now.sites_size() == 4 &&
+           std::all_of(now.sites().begin(), now.sites().end(), [](const v1::SiteState& site) {
+             return site.answer() == v1::ANSWER_DECLINE;
+           });
+  }));
+
+  for (const v1::SiteState& site : shown.sites()) {
+    CAPTURE(site.site());
+    CHECK(ReasonAt(shown, site.site()) == policy::Reason::kLocation);
+    CHECK((site.jurisdiction() == country) == (site.site() == "windhoek"));
+  }
+  const auto leaves = Must(federation->Leaves("windhoek"));
+  CHECK(Count(leaves, audit::EventType::kAgentStarted, {{"jurisdiction", country}}) == 1);
+  CHECK(Count(leaves, audit::EventType::kTrainStarted) == 0);
 }
 
 }  // namespace domicile::test
