@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -63,16 +64,8 @@ void WriteWeight(const std::string& path, float value) {
   file.write(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const char* const task_file = std::getenv("DOMICILE_TASK");
-  if (argc != 2 || task_file == nullptr) {
-    std::fprintf(stderr, "usage: DOMICILE_TASK=FILE line_program LEARNING_RATE\n");
-    return 2;
-  }
-  const Json task = Json::parse(ReadAll(task_file));
-  const double rate = std::strtod(argv[1], nullptr);
+// Returns the exit code.
+int Train(const Json& task, double rate) {
   const std::vector<Row> rows = ReadRows(task.at("data").at(0));
   if (task.at("v") != 1 || rows.empty()) {
     return 3;
@@ -102,4 +95,20 @@ int main(int argc, char** argv) {
                        {"loss_sum_micro", std::llround(loss * 1e6)}};
   std::ofstream(task.at("answer").get<std::string>(), std::ios::trunc) << answer.dump();
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const task_file = std::getenv("DOMICILE_TASK");
+  if (argc != 2 || task_file == nullptr) {
+    std::fprintf(stderr, "usage: DOMICILE_TASK=FILE line_program LEARNING_RATE\n");
+    return 2;
+  }
+  try {
+    return Train(Json::parse(ReadAll(task_file)), std::strtod(argv[1], nullptr));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "line_program: %s\n", error.what());
+    return 3;
+  }
 }
