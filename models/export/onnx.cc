@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 
 #include "models/export/internal/onnx_encoder.h"
@@ -25,7 +24,7 @@ using internal::Sizes;
 constexpr std::int64_t kIrVersion = 7;
 constexpr std::int64_t kOperatorSet = 13;
 
-Status Refuse(std::string what) { return Error(StatusCode::kInvalidArgument, std::move(what)); }
+Status Refuse(const std::string& what) { return Error(StatusCode::kInvalidArgument, what); }
 
 Status AddActivation(Activation activation, OnnxGraph& graph) {
   switch (activation) {

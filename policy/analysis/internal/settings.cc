@@ -22,6 +22,7 @@ requires std::is_enum_v<E> std::string Show(E value) { return std::string(Code(v
 template <typename E>
 std::string Show(const std::set<E>& values) {
   std::vector<std::string> codes;
+  codes.reserve(values.size());
   for (const E value : values) {
     codes.emplace_back(Code(value));
   }
