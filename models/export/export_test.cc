@@ -261,11 +261,15 @@ bool RunsAlike(const EncoderSpec& spec, const std::vector<float>& parameters,
   for (const std::size_t length : lengths) {
     const Sequences sequences(spec, kExamples, length);
     const std::string number = std::to_string(length);
-    script +=
-        "check('" + folder.Write("x" + number, sequences.Int64()) + "', '" +
-        folder.Write("y" + number,
-                     BytesOf(Expected(spec, parameters, {.tokens = sequences.View()}, options))) +
-        "', " + number + ")\n";
+    const std::vector<float> expected =
+        Expected(spec, parameters, {.tokens = sequences.View()}, options);
+    script.append("check('")
+        .append(folder.Write("x" + number, sequences.Int64()))
+        .append("', '")
+        .append(folder.Write("y" + number, BytesOf(expected)))
+        .append("', ")
+        .append(number)
+        .append(")\n");
   }
   return RunPython("DOMICILE_ONNX_PYTHON", script + "print(o.name)", output);
 }
