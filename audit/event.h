@@ -94,6 +94,7 @@ enum class EventType : std::uint16_t {
   kInstanceConflict = 85,
   kLogRecovered = 86,
   kControlSummary = 87,
+  kHeadRecovered = 88,
 };
 
 std::string_view TypeName(EventType type);  // `egress.decided`; `none` for kNone

@@ -77,7 +77,7 @@ constexpr std::array kTypes = {
     TypeFields{EventType::kEgressDecided, "egress.decided",
                PHASE_FIELDS "transfer:digest kinds:codes dataset:name from:end to:end "
                             "decision:decision bytes:count numbers:count capacity_bits:count "
-                            "?cohort_bucket:count grant:digest"},
+                            "?cohort_bucket:count ?epsilon_micro:count grant:digest"},
     TypeFields{EventType::kEgressDenied, "egress.denied",
                "job:name round:round phase:phase ?epoch:epoch ?transfer:digest kinds:codes "
                "?dataset:name from:end to:end decision:decision ?bytes:count ?count:count"},
@@ -122,10 +122,14 @@ constexpr std::array kTypes = {
     TypeFields{EventType::kInstanceConflict, "instance.conflict",
                "peer:party instance:count greatest:count"},
     TypeFields{EventType::kLogRecovered, "log.recovered",
-               "size:count remembered_size:count ?remembered_root:digest"},
+               "operator:name instance:count size:count root:digest kept:count "
+               "remembered_size:count remembered_root:digest datasets:names"},
     TypeFields{EventType::kControlSummary, "control.summary",
                "peer:party seconds:count messages_in:count messages_out:count bytes_in:count "
                "bytes_out:count"},
+    TypeFields{EventType::kHeadRecovered, "head.recovered",
+               "log:key recovered_seq:count size:count root:digest remembered_size:count "
+               "remembered_root:digest"},
 };
 #undef PHASE_FIELDS
 #undef SOME_PHASE_FIELDS

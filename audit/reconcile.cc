@@ -8,6 +8,7 @@
 
 #include "audit/leaves.h"
 #include "audit/records.h"
+#include "audit/recovery.h"
 
 namespace domicile::audit {
 
@@ -78,16 +79,30 @@ Digest DigestIn(const Event& event, std::string_view field) {
   return digest.ok() ? *digest : Digest{};
 }
 
+// A recovery as both sides tell it. Entries of the aggregator between the two may be about entries
+// of the site that are lost.
+struct RecoveryStory {
+  std::optional<std::uint64_t> recovered;  // the site's `log.recovered`
+  std::optional<LogRecovered> record;
+  std::optional<std::uint64_t> taken;  // the aggregator's `head.recovered`
+  std::uint64_t after = 0;             // its last word on the history that both had
+};
+
 class Reconciler {
  public:
   StatusOr<Reconciliation> Run(const std::vector<Leaf>& site_log,
                                const std::vector<Leaf>& aggregator_log) {
     RETURN_IF_ERROR(NameSides(site_log, aggregator_log));
+    site_origin_ = site_log.front().frame.origin;
     for (const Leaf& leaf : site_log) {
       RETURN_IF_ERROR(ReadSite(leaf));
     }
     for (const Leaf& leaf : aggregator_log) {
       RETURN_IF_ERROR(ReadAggregator(leaf));
+    }
+    for (auto& [seq, story] : recoveries_) {
+      FindLostTime(story);
+      MatchRecovery(story);
     }
     for (const auto& [key, story] : updates_) {
       MatchUpdate(key, story);
@@ -145,6 +160,10 @@ class Reconciler {
       story.commit_seq = static_cast<std::uint64_t>(event.Int("commit_seq"));
     } else if (type == EventType::kUpdateNotCounted) {
       counts_[{event.Phase(), result_.site, DigestIn(event, "digest")}].not_counted = seq;
+    } else if (type == EventType::kLogRecovered) {
+      RecoveryStory& story = recoveries_[seq];
+      story.recovered = seq;
+      ASSIGN_OR_RETURN(story.record, ReadLogRecovered(event));
     } else if (type == EventType::kModelIntake || type == EventType::kModelRefused) {
       ReadModel(event, seq, &ModelStory::taken);
     }
@@ -202,6 +221,12 @@ class Reconciler {
     } else if (type == EventType::kIngressReceived || type == EventType::kIngressRefused ||
                type == EventType::kIngressPartial) {
       ReadIngress(event, seq);
+    } else if (event.Text("log") == site_origin_) {
+      if (type == EventType::kHeadWitnessed) {
+        witnessed_.emplace_back(seq, static_cast<std::uint64_t>(event.Int("size")));
+      } else if (type == EventType::kHeadRecovered) {
+        recoveries_[static_cast<std::uint64_t>(event.Int("recovered_seq"))].taken = seq;
+      }
     }
     return OkStatus();
   }
@@ -225,6 +250,50 @@ class Reconciler {
     } else {
       (event.type() == EventType::kIngressRefused ? story.refused : story.partial).push_back(said);
     }
+  }
+
+  // The copy had at least the entries that were witnessed before it was made. A head may overtake
+  // what was uploaded meanwhile, so the lost time begins one head earlier.
+  void FindLostTime(RecoveryStory& story) const {
+    if (!story.record || !story.taken) {
+      return;
+    }
+    std::uint64_t last = 0;
+    for (const auto& [seq, size] : witnessed_) {
+      if (seq > *story.taken || size > story.record->kept) {
+        break;
+      }
+      story.after = std::exchange(last, seq);
+    }
+  }
+
+  bool IsLost(std::optional<std::uint64_t> aggregator_seq) const {
+    return aggregator_seq &&
+           std::any_of(recoveries_.begin(), recoveries_.end(), [&](const auto& one) {
+             const RecoveryStory& story = one.second;
+             return story.record && story.taken && story.after < *aggregator_seq &&
+                    *aggregator_seq < *story.taken;
+           });
+  }
+
+  void MatchRecovery(const RecoveryStory& story) {
+    Match match;
+    match.subject = MatchSubject::kRecovery;
+    match.site = result_.site;
+    match.site_seq = story.recovered;
+    match.aggregator_seq = story.taken;
+    if (!story.record) {
+      match.match = MatchClass::kUnexplained;
+      match.text = "the aggregator took a recovery that the site's log does not tell of";
+    } else {
+      match.match = story.taken ? MatchClass::kMatched : MatchClass::kInFlight;
+      match.digest = story.record->remembered_root;
+      match.text = "the site went on from a restored copy; its entries " +
+                   Number(story.record->kept) + " to " +
+                   Number(std::max<std::uint64_t>(story.record->remembered_size, 1) - 1) +
+                   " of before are lost" + (story.taken ? "" : "; the aggregator has not taken it");
+    }
+    result_.matches.push_back(std::move(match));
   }
 
   // Why the two sides of an update do not fit; empty if they do.
@@ -286,7 +355,10 @@ class Reconciler {
                                           : std::max(Sum(story.partial), Sum(story.refused));
     match.text = Contradiction(key, story);
     const bool open = story.intents.size() > story.done.size() + story.aborted.size();
-    if (!match.text.empty()) {
+    if (!story.KnownToSite() && IsLost(match.aggregator_seq)) {
+      match.match = MatchClass::kLost;
+      match.text = "the site's entries about it are lost";
+    } else if (!match.text.empty()) {
       match.match = MatchClass::kUnexplained;
     } else if (!story.done.empty()) {
       match.match = MatchClass::kMatched;
@@ -327,6 +399,9 @@ class Reconciler {
       match.text = "of another site: its own log was not given";
     } else if (story.not_counted) {
       match.text = "counted by the aggregator, the site says not counted";
+    } else if (!story.counted && IsLost(story.listed)) {
+      match.match = MatchClass::kLost;
+      match.text = "the site's entry about it is lost";
     } else if (!story.counted) {
       match.match = MatchClass::kInFlight;
       match.text = "counted; the site has not logged the outcome";
@@ -356,6 +431,9 @@ class Reconciler {
     match.match = MatchClass::kUnexplained;
     if (story.sent.empty()) {
       match.text = "the site got a model that the aggregator's log does not say was sent";
+    } else if (story.taken.empty() && IsLost(match.aggregator_seq)) {
+      match.match = MatchClass::kLost;
+      match.text = "the site's entry about it is lost";
     } else if (story.taken.empty()) {
       match.match = MatchClass::kInFlight;
       match.text = "sent; the site has not logged that it arrived";
@@ -368,6 +446,9 @@ class Reconciler {
   }
 
   Reconciliation result_;
+  std::string site_origin_;
+  std::map<std::uint64_t, RecoveryStory> recoveries_;               // by the site's entry
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> witnessed_;  // aggregator's entry, size
   std::set<Digest> allowed_;
   std::map<UpdateKey, UpdateStory> updates_;
   std::map<CountKey, CountStory> counts_;

@@ -21,10 +21,17 @@ enum class MatchClass : std::uint8_t {
   kInFlight = 2,     // begun, and neither end nor failure logged yet
   kAborted = 3,      // the site says it broke off; the bytes that arrived are within those it wrote
   kRefused = 4,      // the aggregator refused it, and the site says it tried
+  kLost = 5,  // the aggregator's entry is of the time that a recovery of the site says is lost
 };
 std::string_view MatchClassName(MatchClass match);
 
-enum class MatchSubject : std::uint8_t { kNone = 0, kUpdate = 1, kCounted = 2, kModel = 3 };
+enum class MatchSubject : std::uint8_t {
+  kNone = 0,
+  kUpdate = 1,
+  kCounted = 2,
+  kModel = 3,
+  kRecovery = 4
+};
 std::string_view MatchSubjectName(MatchSubject subject);
 
 struct Match {

@@ -8,8 +8,9 @@ namespace domicile::audit {
 
 namespace {
 
-constexpr std::array kClasses = {MatchClass::kMatched, MatchClass::kInFlight, MatchClass::kAborted,
-                                 MatchClass::kRefused, MatchClass::kUnexplained};
+constexpr std::array kClasses = {MatchClass::kMatched, MatchClass::kInFlight,
+                                 MatchClass::kAborted, MatchClass::kRefused,
+                                 MatchClass::kLost,    MatchClass::kUnexplained};
 
 std::string EpochText(const Epoch& epoch) {
   return std::to_string(epoch.starts) + "." + std::to_string(epoch.attempt);
@@ -38,6 +39,8 @@ std::string_view MatchClassName(MatchClass match) {
       return "aborted";
     case MatchClass::kRefused:
       return "refused";
+    case MatchClass::kLost:
+      return "lost";
   }
   return "unexplained";
 }
@@ -52,6 +55,8 @@ std::string_view MatchSubjectName(MatchSubject subject) {
       return "counted";
     case MatchSubject::kModel:
       return "model";
+    case MatchSubject::kRecovery:
+      return "recovery";
   }
   return "none";
 }

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "audit/recovery.h"
 #include "audit/transfers.h"
 #include "base/text.h"
 #include "tests/support/example_log.h"
@@ -364,6 +365,73 @@ TEST_CASE("PrintTransfers: no line is wider than 100, whatever the names") {
   CHECK(PrintTransfers({}) == "nothing crossed a border\n");
   CHECK(*(*TransfersJson({row}).Find("transfers")->TryArray())[0].Find("bytes")->TryInt() ==
         123456789012345);
+}
+
+Event Witnessed(std::uint64_t size) {
+  return Must(EventBuilder(EventType::kHeadWitnessed)
+                  .Set("log", Json(test::kSiteLog))
+                  .Set("size", Json(size))
+                  .Set("root", ExampleDigest(0x31))
+                  .Build());
+}
+
+Event Recovered(std::uint64_t size) {
+  return Must(ToEvent(LogRecovered{.operator_name = "ada",
+                                   .instance = 3,
+                                   .size = size,
+                                   .root = ExampleDigest(0x32),
+                                   .kept = 1,
+                                   .remembered_size = 6,
+                                   .remembered_root = ExampleDigest(0x33),
+                                   .datasets = {}}));
+}
+
+Event Taken(std::uint64_t seq) {
+  return Must(EventBuilder(EventType::kHeadRecovered)
+                  .Set("log", Json(test::kSiteLog))
+                  .Set("recovered_seq", Json(seq))
+                  .Set("size", Json(seq + 1))
+                  .Set("root", ExampleDigest(0x34))
+                  .Set("remembered_size", Json(6))
+                  .Set("remembered_root", ExampleDigest(0x33))
+                  .Build());
+}
+
+// What the aggregator says of a round whose entries the site has lost; the head was witnessed
+// before it.
+Events AggregatorOfLost() {
+  Events events = test::AggregatorStory();
+  const Events heads = {Witnessed(1), Witnessed(1)};
+  events.insert(events.begin() + 1, heads.begin(), heads.end());
+  return events;
+}
+
+TEST_CASE("Reconcile: what a recovery lost is told, and only what lies in the lost time") {
+  const Events site = {test::SiteStarted(), Recovered(1)};
+  Events aggregator = AggregatorOfLost();
+  aggregator.push_back(Taken(1));
+
+  const Reconciliation lost = Compare(site, aggregator);
+
+  CAPTURE(PrintReconciliation(lost));
+  CHECK(lost.Explained());
+  CHECK(lost.Count(MatchClass::kLost) == 3);  // update, model, counted
+  CHECK(PrintReconciliation(lost).find("entries 1 to 5 of before are lost") != std::string::npos);
+
+  // Without the aggregator's word there was no recovery that it took.
+  const Reconciliation untold = Compare(site, AggregatorOfLost());
+  CHECK_FALSE(untold.Explained());
+  // Nor is what came after it lost, nor what came before the copy.
+  Events after = aggregator;
+  std::rotate(after.begin() + 3, after.end() - 1, after.end());
+  CHECK_FALSE(Compare(site, after).Explained());
+  Events before = test::AggregatorStory();
+  for (const Event& event : {Witnessed(1), Witnessed(1), Taken(1)}) {
+    before.push_back(event);
+  }
+  CHECK_FALSE(Compare(site, before).Explained());
+  // Nor does the aggregator's word alone explain anything.
+  CHECK_FALSE(Compare({test::SiteStarted()}, aggregator).Explained());
 }
 
 }  // namespace

@@ -142,6 +142,9 @@ StatusOr<Event> ToEvent(const EgressDecided& record) {
   if (record.cohort_bucket != 0) {
     builder.Set("cohort_bucket", Json(record.cohort_bucket));
   }
+  if (record.epsilon_micro != 0) {
+    builder.Set("epsilon_micro", Json(record.epsilon_micro));
+  }
   return builder.Build();
 }
 
@@ -159,6 +162,7 @@ StatusOr<EgressDecided> ReadEgressDecided(const Event& event) {
                        .numbers = CountOf(body, "numbers"),
                        .capacity_bits = CountOf(body, "capacity_bits"),
                        .cohort_bucket = SmallCountOf(body, "cohort_bucket"),
+                       .epsilon_micro = CountOf(body, "epsilon_micro"),
                        .grant = DigestOf(body, "grant")};
 }
 

@@ -79,6 +79,7 @@ struct EgressDecided {
   std::uint64_t numbers = 0;        // released numbers in it
   std::uint64_t capacity_bits = 0;  // most that it can carry about records
   std::uint32_t cohort_bucket = 0;  // number of records, rounded as the policy says; 0: not stated
+  std::uint64_t epsilon_micro = 0;  // what it adds to the dataset's epsilon, in millionths
   Digest grant;
   friend bool operator==(const EgressDecided&, const EgressDecided&) = default;
 };

@@ -124,6 +124,9 @@ void Verifier::CheckEvent(std::uint64_t place, std::string_view bytes) {
     return;
   }
   const Frame& frame = leaf->frame;
+  if (leaf->event.type() == EventType::kLogRecovered) {
+    CheckRecovery(place, leaf->event);
+  }
   CheckNumber(place, next_seq_, frame.seq);
   next_seq_ = frame.seq + 1;
   if (report_.origin.empty()) {
@@ -141,6 +144,30 @@ void Verifier::CheckEvent(std::uint64_t place, std::string_view bytes) {
          Entry(place) + ": the monotonic clock ran backwards within one start of the program");
   }
   last_frame_ = frame;
+}
+
+void Verifier::CheckRecovery(std::uint64_t place, const Event& event) {
+  auto record = ReadLogRecovered(event);
+  if (!record.ok()) {
+    Find(FindingKind::kLeafForm, place,
+         Entry(place) + ": " + std::string(Message(record.status())));
+    return;
+  }
+  if (record->size != Size() || record->root != by_bytes_.Root() || record->kept > Size()) {
+    Find(FindingKind::kLeafForm, place,
+         Entry(place) + " tells of a recovery of other entries than those before it");
+  }
+  report_.recoveries.push_back({.seq = place, .record = *std::move(record)});
+}
+
+bool Verifier::ExplainedByRecovery(const crypto::Checkpoint& head) {
+  for (RecoveryLine& line : report_.recoveries) {
+    if (line.record.remembered_size == head.size && line.record.remembered_root == head.root) {
+      line.seen_outside = true;
+      return true;
+    }
+  }
+  return false;
 }
 
 void Verifier::CheckContent(std::uint64_t place, std::string_view bytes) {
@@ -212,19 +239,35 @@ void Verifier::MeetHead(const KnownHead& head) {
   if (last_root_differed_ && !head.outside) {
     return;
   }
+  if (head.outside) {
+    differing_.push_back({head, by_bytes_.Root(), agreed_size_});
+    return;
+  }
   last_root_differed_ = true;
+  SayRootDiffers(head, by_bytes_.Root(), agreed_size_);
+}
+
+void Verifier::SayRootDiffers(const KnownHead& head, const Digest& here, std::uint64_t agreed) {
+  const std::uint64_t size = head.checkpoint.size;
   std::optional<std::uint64_t> seq;
   std::string text = head.where + " (" + Number(size) + " entries): the root differs, " +
-                     PrintHex(head.checkpoint.root) + " there, " + PrintHex(by_bytes_.Root()) +
-                     " here";
-  if (agreed_size_ < size) {
-    if (agreed_size_ + 1 == size) {
-      seq = agreed_size_;
+                     PrintHex(head.checkpoint.root) + " there, " + PrintHex(here) + " here";
+  if (agreed < size) {
+    if (agreed + 1 == size) {
+      seq = agreed;
     }
     text += "; the change lies in " +
-            (seq ? Entry(*seq) : "entries " + Number(agreed_size_) + " to " + Number(size - 1));
+            (seq ? Entry(*seq) : "entries " + Number(agreed) + " to " + Number(size - 1));
   }
   Find(FindingKind::kHeadRoot, seq, std::move(text));
+}
+
+void Verifier::JudgeDiffering() {
+  for (const Differing& one : differing_) {
+    if (!ExplainedByRecovery(one.head.checkpoint)) {
+      SayRootDiffers(one.head, one.here, one.agreed);
+    }
+  }
 }
 
 // A leaf and its stored hash differ: which of the two was changed, if a head can tell.
@@ -261,9 +304,13 @@ void Verifier::SayWhatWasNotChecked() {
 
 VerifyReport Verifier::Finish() {
   MeetHeads();
+  JudgeDiffering();
   report_.size = Size();
   report_.root = by_bytes_.Root();
   for (const auto& [size, head] : waiting_) {
+    if (head.outside && ExplainedByRecovery(head.checkpoint)) {
+      continue;
+    }
     Find(FindingKind::kHeadSize, report_.size,
          head.where + ": head says " + Number(size) + " entries, log has " + Number(report_.size));
     if (!head.outside) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/recovery.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/status.h"
@@ -59,6 +60,13 @@ struct Finding {
   std::string text;                  // a sentence, without values of the leaf
 };
 
+// A recovery that the log tells of (docs/formats/log.md).
+struct RecoveryLine {
+  std::uint64_t seq = 0;
+  LogRecovered record;
+  bool seen_outside = false;  // a head from outside is the one it names
+};
+
 struct VerifyReport {
   std::string origin;               // of the leaves; empty if there are none
   std::uint64_t size = 0;           // leaves that were read
@@ -67,6 +75,7 @@ struct VerifyReport {
   std::uint64_t heads_outside = 0;  // heads given that agree
   std::uint64_t proven_size = 0;    // the greatest size that a head from outside agrees with
   bool signatures_checked = false;
+  std::vector<RecoveryLine> recoveries;
   std::vector<Finding> findings;         // in the order they were met; at most kMostFindings
   std::vector<std::string> not_checked;  // what could not be seen with what was given
 

@@ -36,6 +36,31 @@ std::string_view FindingName(FindingKind kind) {
   return "none";
 }
 
+namespace {
+
+std::string RecoveryText(const RecoveryLine& line) {
+  const LogRecovered& record = line.record;
+  const std::string last =
+      std::to_string(record.remembered_size == 0 ? 0 : record.remembered_size - 1);
+  return "entry " + std::to_string(line.seq) + ": operator " + record.operator_name +
+         " went on from a restored copy; entries " + std::to_string(record.kept) + " to " + last +
+         " of the history before are lost, but for those that the copy had" +
+         (line.seen_outside ? "; its last head is one of those given" : "");
+}
+
+Json RecoveryJson(const RecoveryLine& line) {
+  const LogRecovered& record = line.record;
+  return JsonObject{{"seq", line.seq},
+                    {"operator", record.operator_name},
+                    {"instance", record.instance},
+                    {"kept", record.kept},
+                    {"remembered_entries", record.remembered_size},
+                    {"remembered_root", PrintHex(record.remembered_root)},
+                    {"head_given", line.seen_outside}};
+}
+
+}  // namespace
+
 std::string PrintReport(const VerifyReport& report) {
   std::string out;
   out += "log       " + (report.origin.empty() ? std::string("(no name)") : report.origin) + "\n";
@@ -44,6 +69,9 @@ std::string PrintReport(const VerifyReport& report) {
   out += "heads     " + std::to_string(report.heads_outside) + " given and " +
          std::to_string(report.heads_inside) + " stored agree" +
          (report.signatures_checked ? ", signatures checked\n" : "\n");
+  for (const RecoveryLine& line : report.recoveries) {
+    out += "recovered " + RecoveryText(line) + "\n";
+  }
   for (const Finding& finding : report.findings) {
     out += "WRONG     " + finding.text + "\n";
   }
@@ -76,6 +104,10 @@ Json ReportJson(const VerifyReport& report) {
     }
     findings.emplace_back(std::move(object));
   }
+  JsonArray recoveries;
+  for (const RecoveryLine& line : report.recoveries) {
+    recoveries.push_back(RecoveryJson(line));
+  }
   return JsonObject{
       {"intact", report.Intact()},
       {"origin", report.origin},
@@ -85,6 +117,7 @@ Json ReportJson(const VerifyReport& report) {
       {"heads_outside", report.heads_outside},
       {"proven_entries", report.proven_size},
       {"signatures_checked", report.signatures_checked},
+      {"recoveries", std::move(recoveries)},
       {"findings", std::move(findings)},
       {"not_checked", JsonArray(report.not_checked.begin(), report.not_checked.end())}};
 }

@@ -55,6 +55,9 @@ int RunDaemon(const Daemon& daemon, int argc, char** argv, const RunDaemonBody& 
   std::string config;
   app.add_option("--config", config, daemon.log + ".toml (docs/formats/daemon-config.md)")
       ->required();
+  for (const DaemonOption& option : daemon.options) {
+    app.add_option("--" + option.name, *option.words, option.description);
+  }
   app.set_version_flag("--version", daemon.version);
   try {
     app.parse(argc, argv);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -24,11 +25,19 @@ class Signals {
   Asked Wait(std::chrono::milliseconds period) const;
 };
 
+// An option of one daemon: `--NAME WORD...`. Borrowed words; empty where it is not given.
+struct DaemonOption {
+  std::string name;
+  std::string description;
+  std::vector<std::string>* words = nullptr;
+};
+
 struct Daemon {
   std::string program;      // `domicile-agent`
   std::string log;          // what its log lines say: `agent`
   std::string description;  // of `--help`, without the example
   std::string version;
+  std::vector<DaemonOption> options = {};
 };
 
 using RunDaemonBody = std::function<Status(const std::string& config_path, const Signals& signals)>;

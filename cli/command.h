@@ -83,5 +83,6 @@ void AddJobApproval(CLI::App& program,
 void AddJobGrant(CLI::App& program, Context& context);  // job_grant.cc: `job plan`, and the above
 void AddModelExport(CLI::App& program, Context& context);  // model.cc
 void AddPolicy(CLI::App& program, Context& context);       // policy.cc
+void AddSite(CLI::App& program, Context& context);         // site.cc
 
 }  // namespace domicile::cli

@@ -24,6 +24,7 @@ void AddCommands(CLI::App& program, Context& context) {
   AddJobGrant(program, context);
   AddModelExport(program, context);
   AddPolicy(program, context);
+  AddSite(program, context);
 }
 
 int Report(Context& context, const Status& status) {

@@ -11,11 +11,15 @@
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/file.h"
+#include "base/ids.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "contracts/identity.h"
 #include "contracts/in_force/policy_keeper.h"
+#include "policy/language/parse.h"
 #include "site_agent/egress/agent.h"
+#include "site_agent/egress/books.h"
 #include "site_agent/egress/config.h"
 #include "site_agent/sandbox/file_reader.h"
 #include "site_agent/sandbox/lockdown.h"
@@ -55,7 +59,41 @@ void SayIfUnsigned(const AgentConfig& config) {
   }
 }
 
-Status Run(const std::string& config_path, const Signals& signals) {
+// What the operator said instead of starting the agent.
+struct Orders {
+  std::vector<std::string> recover;   // the operator's name
+  std::vector<std::string> datasets;  // that only a lost policy had
+  std::vector<std::string> confirm;   // `yes`
+};
+
+// `domicile site recover`: prints the leaf's fields, and writes it if that is confirmed. Reaches no
+// network and starts nothing.
+Status Recover(const AgentConfig& config, const contracts::Identity& identity, const Orders& orders,
+               const Clock& clock, Random& random) {
+  Books::RecoveryOrder order{.operator_name = orders.recover.front(), .datasets = {}};
+  for (const std::string& dataset : orders.datasets) {
+    ASSIGN_OR_RETURN(order.datasets.emplace_back(), DatasetAlias::Parse(dataset));
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(config.policy, contracts::kLargestPolicy));
+  ASSIGN_OR_RETURN(const policy::Policy policy,
+                   policy::ParsePolicy(text, config.policy, policy::PolicySource::kSite));
+  for (const policy::PolicyDataset& dataset : policy.datasets) {
+    order.datasets.push_back(dataset.alias);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Books> books,
+                   Books::Open(config.state, *identity.log_key, clock, random));
+  const bool confirmed = orders.confirm == std::vector<std::string>{"yes"};
+  ASSIGN_OR_RETURN(const audit::LogRecovered record,
+                   confirmed ? books->Recover(order) : books->PlanRecovery(order));
+  ASSIGN_OR_RETURN(const audit::Event event, ToEvent(record));
+  Json facts = event.body();
+  facts.Set("recovered", confirmed);
+  facts.Set("site", identity.Name().name);
+  std::printf("%s\n", PrintJson(facts).c_str());
+  return OkStatus();
+}
+
+Status Run(const std::string& config_path, const Signals& signals, const Orders& orders) {
   const SystemClock clock;
   SystemRandom random;
   RETURN_IF_ERROR(wire::RequireTls13());
@@ -63,6 +101,9 @@ Status Run(const std::string& config_path, const Signals& signals) {
   ASSIGN_OR_RETURN(AgentConfig config, ParseAgentConfig(text, config_path));
   ASSIGN_OR_RETURN(contracts::Identity identity,
                    contracts::LoadIdentity(config.identity, crypto::Role::kSite, clock.Now()));
+  if (!orders.recover.empty()) {
+    return Recover(config, identity, orders, clock, random);
+  }
   SayIfUnsigned(config);
   for (const std::string& folder : {config.state, config.grants, config.requests}) {
     RETURN_IF_ERROR(CreateFolders(folder));
@@ -110,10 +151,18 @@ Status Run(const std::string& config_path, const Signals& signals) {
 }  // namespace domicile::site_agent
 
 int main(int argc, char** argv) {
+  domicile::site_agent::Orders orders;
   return domicile::RunDaemon(
       {.program = "domicile-agent",
        .log = "agent",
        .description = "The agent of a data site: the only way out, through a policy gate.",
-       .version = DOMICILE_VERSION},
-      argc, argv, domicile::site_agent::Run);
+       .version = DOMICILE_VERSION,
+       .options = {{"recover", "operator: says what `domicile site recover` would do, and ends",
+                    &orders.recover},
+                   {"dataset", "with --recover: an alias that the policy does not list",
+                    &orders.datasets},
+                   {"confirm", "with --recover: `yes` does it", &orders.confirm}}},
+      argc, argv, [&orders](const std::string& config, const domicile::Signals& signals) {
+        return domicile::site_agent::Run(config, signals, orders);
+      });
 }

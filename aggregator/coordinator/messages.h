@@ -14,6 +14,7 @@
 #include "aggregator/coordinator/store.h"
 #include "aggregator/rounds/state.h"
 #include "audit/log.h"
+#include "audit/recovery.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 
@@ -28,6 +29,7 @@ struct SiteHello {
   std::string own_head;              // note
   std::string last_aggregator_head;  // note; empty at first
   std::uint64_t sent_unix_ms = 0;    // the site's clock; 0: unknown
+  std::optional<audit::RecoveryClaim> recovery = {};
 };
 
 struct OfferReply {
@@ -65,8 +67,7 @@ struct Welcome {
   std::string roster;
   std::string head;
   std::vector<Digest> consistency;
-  std::uint64_t witnessed_size = 0;
-  Digest witnessed_root;
+  std::string witnessed_head;      // note; empty: none
   std::uint64_t sent_unix_ms = 0;  // this aggregator's clock
 };
 

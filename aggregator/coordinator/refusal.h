@@ -22,6 +22,7 @@ struct Refusal {
   std::uint64_t found = 0;
   std::string tensor;  // of the plan
   std::uint64_t index = 0;
+  std::string witnessed_head = {};  // note: the last head of the site's log, where that is behind
 };
 
 }  // namespace domicile::aggregator

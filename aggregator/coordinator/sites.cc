@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "aggregator/coordinator/coordinator.h"
+#include "aggregator/coordinator/recovery.h"
 #include "audit/records.h"
 #include "base/log.h"
 #include "contracts/plan_facts.h"
@@ -40,12 +41,25 @@ std::optional<Refusal> Coordinator::CheckGreeting(const SiteId& site,
   if (!log_key.ok() || !crypto::OpenCheckpoint(hello.own_head, *log_key).ok()) {
     return Refuse(Reason::kLogHead);
   }
+  const auto with_head = [&](Refusal refusal) REQUIRES(mutex_) {
+    // So that a restored copy learns what it is behind; without it, it is refused all the same.
+    refusal.witnessed_head =
+        audit::PeerHeads(store_.Db()).LastNote(log_key->name()).value_or(std::string());
+    return refusal;
+  };
   const auto known = known_.find(site);
   const std::uint64_t greatest = known == known_.end() ? 0 : known->second.row.instance;
   const Session* live = FindSession(site);
   const bool is_twin = live != nullptr && hello.instance == live->instance;
   if (hello.instance >= greatest && !is_twin) {
-    return std::nullopt;
+    const Status recovered = hello.recovery
+                                 ? AcceptRecovery(store_, *log_, site, *log_key, *hello.recovery)
+                                 : OkStatus();
+    if (recovered.ok()) {
+      return std::nullopt;
+    }
+    LogError("the recovery of site `" + site.text() + "`: " + std::string(Message(recovered)));
+    return with_head(Refuse(Reason::kLogHead));
   }
   // The same number twice at once, or a smaller one, is a clone or a restored copy.
   if (!AppendLeaf(audit::EventBuilder(audit::EventType::kInstanceConflict)
@@ -59,7 +73,7 @@ std::optional<Refusal> Coordinator::CheckGreeting(const SiteId& site,
   Refusal refusal = Refuse(is_twin ? Reason::kAlreadyConnected : Reason::kInstance);
   refusal.limit = greatest;
   refusal.found = hello.instance;
-  return refusal;
+  return is_twin ? refusal : with_head(refusal);
 }
 
 std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
@@ -70,11 +84,7 @@ std::optional<Refusal> Coordinator::Greet(const crypto::PeerIdentity& peer,
     ASSIGN_OR_RETURN(const crypto::NoteVerifier log_key,
                      crypto::NoteVerifier::Parse(entry.log_key));
     audit::PeerHeads heads(store_.Db());
-    ASSIGN_OR_RETURN(const std::optional<crypto::Checkpoint> witnessed, heads.Last(log_key.name()));
-    if (witnessed) {
-      welcome.witnessed_size = witnessed->size;
-      welcome.witnessed_root = witnessed->root;
-    }
+    ASSIGN_OR_RETURN(welcome.witnessed_head, heads.LastNote(log_key.name()));
     ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
     RETURN_IF_ERROR(
         store_.SetSite(site, {.instance = hello.instance, .statement = hello.policy_statement}));
@@ -180,8 +190,7 @@ std::variant<Welcome, Refusal> Coordinator::Connect(const crypto::PeerIdentity& 
                   .roster = identity_.files.roster_note,
                   .head = {},
                   .consistency = {},
-                  .witnessed_size = 0,
-                  .witnessed_root = {},
+                  .witnessed_head = {},
                   .sent_unix_ms = contracts::UnixMilliseconds(clock_.Now())};
   std::uint64_t head_size = 0;
   if (std::optional<Refusal> refusal = Greet(peer, entry, *site, hello, welcome, head_size)) {

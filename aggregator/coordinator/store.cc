@@ -28,6 +28,7 @@ constexpr std::string_view kTables = R"sql(
     size INTEGER NOT NULL, PRIMARY KEY (job, round)) STRICT, WITHOUT ROWID;
   CREATE TABLE site (
     id TEXT PRIMARY KEY, instance INTEGER NOT NULL, statement TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE site_recovery (id TEXT PRIMARY KEY, leaf BLOB NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE phase_commit (
     job TEXT NOT NULL REFERENCES job (id), round INTEGER NOT NULL, phase INTEGER NOT NULL,
     starts INTEGER NOT NULL, attempt INTEGER NOT NULL, leaf INTEGER NOT NULL, metrics TEXT NOT NULL,
@@ -174,6 +175,19 @@ Status Store::SetSite(const SiteId& site, const SiteRow& row) {
       .Bind(2, static_cast<std::int64_t>(row.instance))
       .Bind(3, row.statement)
       .Run();
+}
+
+StatusOr<Digest> Store::LastRecovery(const SiteId& site) {
+  ASSIGN_OR_RETURN(Statement find, db_->Prepare("SELECT leaf FROM site_recovery WHERE id = ?"));
+  find.Bind(1, site.text());
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  return found ? DigestFromBytes(find.Blob(0)) : StatusOr<Digest>(Digest{});
+}
+
+Status Store::SetLastRecovery(const SiteId& site, const Digest& leaf_hash) {
+  ASSIGN_OR_RETURN(Statement set,
+                   db_->Prepare("INSERT OR REPLACE INTO site_recovery VALUES (?, ?)"));
+  return set.Bind(1, site.text()).Bind(2, ByteSpan(leaf_hash.bytes)).Run();
 }
 
 Status Store::SetWaited(const JobId& job, std::chrono::seconds waited) {

@@ -73,6 +73,9 @@ class Store {
   // its last policy statement, under which its contributions to models were made.
   StatusOr<std::map<SiteId, SiteRow>> Sites();
   Status SetSite(const SiteId& site, const SiteRow& row);
+  // The entry by which the site's log was last recovered: its leaf hash; zero: never.
+  StatusOr<Digest> LastRecovery(const SiteId& site);
+  Status SetLastRecovery(const SiteId& site, const Digest& leaf_hash);
 
   // How much of the deadline that runs for a job has passed; 0 if none ran.
   Status SetWaited(const JobId& job, std::chrono::seconds waited);

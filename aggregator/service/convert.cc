@@ -101,6 +101,25 @@ StatusOr<std::pair<JobId, PhaseKey>> PhaseFrom(const v1::PhaseId& phase) {
                                             .phase = static_cast<PhaseKind>(phase.phase())});
 }
 
+namespace {
+
+StatusOr<audit::RecoveryClaim> RecoveryFrom(const v1::Recovery& recovery) {
+  audit::RecoveryClaim claim{.index = recovery.entry().index(),
+                             .leaf = recovery.entry().leaf(),
+                             .proof = {},
+                             .head_note = recovery.entry().head(),
+                             .root_then = {},
+                             .consistency = {}};
+  ASSIGN_OR_RETURN(claim.proof, DigestsFrom(recovery.entry().proof()));
+  if (!recovery.root().empty()) {
+    ASSIGN_OR_RETURN(claim.root_then, DigestFrom(recovery.root()));
+  }
+  ASSIGN_OR_RETURN(claim.consistency, DigestsFrom(recovery.consistency()));
+  return claim;
+}
+
+}  // namespace
+
 StatusOr<SiteHello> HelloFrom(const v1::Hello& hello) {
   SiteHello parsed;
   parsed.instance = hello.instance();
@@ -111,6 +130,9 @@ StatusOr<SiteHello> HelloFrom(const v1::Hello& hello) {
   parsed.own_head = hello.own_head();
   parsed.last_aggregator_head = hello.last_aggregator_head();
   parsed.sent_unix_ms = hello.sent_unix_ms();
+  if (hello.has_recovery()) {
+    ASSIGN_OR_RETURN(parsed.recovery, RecoveryFrom(hello.recovery()));
+  }
   return parsed;
 }
 
@@ -208,8 +230,7 @@ v1::Welcome ToWire(const Welcome& welcome) {
   for (const Digest& node : welcome.consistency) {
     out.add_consistency(Raw(node));
   }
-  out.set_witnessed_size(welcome.witnessed_size);
-  out.set_witnessed_root(RawOrNone(welcome.witnessed_root));
+  out.set_witnessed_head(welcome.witnessed_head);
   return out;
 }
 

@@ -131,6 +131,7 @@ class FederationService::Port final : public SitePort {
         why.reason == policy::Reason::kLogHead || why.reason == policy::Reason::kProtocolVersion ||
         why.reason == policy::Reason::kPolicySchemaVersion;
     goodbye.mutable_goodbye()->set_retry_after_seconds(final ? 0 : 5);
+    goodbye.mutable_goodbye()->set_witnessed_head(why.witnessed_head);
     Send(std::move(goodbye));
     stream_->End(OkStatus());
   }

@@ -70,6 +70,11 @@ class Verifier {
   std::optional<crypto::Checkpoint> OpenHead(std::string_view note, const std::string& where);
   void CheckContent(std::uint64_t place, std::string_view bytes);
   void CheckEvent(std::uint64_t place, std::string_view bytes);
+  void CheckRecovery(std::uint64_t place, const Event& event);
+  // Whether a recovery names this head: then the entries it is about were lost, and it is said so.
+  bool ExplainedByRecovery(const crypto::Checkpoint& head);
+  void SayRootDiffers(const KnownHead& head, const Digest& here, std::uint64_t agreed);
+  void JudgeDiffering();
   void CheckNumber(std::uint64_t place, std::uint64_t expected, std::uint64_t found);
   void MeetHeads();
   void MeetHead(const KnownHead& head);
@@ -81,6 +86,14 @@ class Verifier {
   TreeHash by_bytes_;
   TreeHash by_stored_;  // leaves by their stored hash: tells a changed hash from changed bytes
   std::multimap<std::uint64_t, KnownHead> waiting_;  // by size
+  // Heads from outside whose roots differ, with the root of this log and the greatest size that had
+  // agreed by then. A recovery that explains one may come later.
+  struct Differing {
+    KnownHead head;
+    Digest here;
+    std::uint64_t agreed = 0;
+  };
+  std::vector<Differing> differing_;
   std::uint64_t outside_given_ = 0;
   std::uint64_t agreed_size_ = 0;         // greatest size a head agreed with
   std::uint64_t stored_agreed_size_ = 0;  // likewise for the tree of stored hashes

@@ -161,6 +161,8 @@ void Agent::WaitToComeBack(std::chrono::milliseconds time, const std::stop_token
 }
 
 Status Agent::Run(const std::stop_token& stop, const std::function<void()>& ready) {
+  // Before anything is said or written: whoever showed the head once may keep it back now.
+  RETURN_IF_ERROR(books_->CheckNotBehind());
   RETURN_IF_ERROR(LogStart());
   ASSIGN_OR_RETURN(policies_, keeper_->Look());
   RETURN_IF_ERROR(TakeDenials(nullptr));

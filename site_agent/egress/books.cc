@@ -1,5 +1,7 @@
 #include "site_agent/egress/books.h"
 
+#include <algorithm>
+
 #include "audit/event.h"
 #include "base/log.h"
 
@@ -10,7 +12,7 @@ StatusOr<std::unique_ptr<Books>> Books::Open(const std::string& folder,
                                              Random& random) {
   ASSIGN_OR_RETURN(SiteStore store, SiteStore::Open(folder));
   // Not make_unique: the constructor is private.
-  std::unique_ptr<Books> books(new Books(std::move(store), signer.Verifier().name()));
+  std::unique_ptr<Books> books(new Books(std::move(store), signer.Verifier(), clock));
   const MutexLock lock(books->mutex_);
   ASSIGN_OR_RETURN(audit::Log log, audit::Log::Open(books->store_.Db(), signer, clock, random));
   books->log_.emplace(std::move(log));
@@ -58,11 +60,6 @@ StatusOr<Books::ProvenHead> Books::HeadSince(std::uint64_t size) {
   return proven;
 }
 
-Status Books::CheckRemembered(std::uint64_t size, const Digest& root) {
-  const MutexLock lock(mutex_);
-  return log_->CheckRemembered({.origin = origin_, .size = size, .root = root});
-}
-
 StatusOr<std::string> Books::LastPeerHead(const std::string& origin) {
   const MutexLock lock(mutex_);
   return audit::PeerHeads(store_.Db()).LastNote(origin);
@@ -70,7 +67,8 @@ StatusOr<std::string> Books::LastPeerHead(const std::string& origin) {
 
 StatusOr<crypto::Checkpoint> Books::WitnessPeerHead(const std::string& note,
                                                     const crypto::NoteVerifier& key,
-                                                    std::span<const Digest> proof) {
+                                                    std::span<const Digest> proof,
+                                                    std::uint64_t own_witnessed) {
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(store_.Db()));
   audit::PeerHeads heads(store_.Db());
@@ -83,6 +81,10 @@ StatusOr<crypto::Checkpoint> Books::WitnessPeerHead(const std::string& note,
                                                    .Set("root", head.root)
                                                    .Build());
     RETURN_IF_ERROR(log_->Append(event).status());
+  }
+  if (own_witnessed > 0) {
+    ASSIGN_OR_RETURN(const std::uint64_t size, log_->Size());
+    RETURN_IF_ERROR(store_.SetWitnessed(std::min(own_witnessed, size)));
   }
   RETURN_IF_ERROR(transaction.Commit());
   return head;

@@ -10,6 +10,7 @@
 
 #include "audit/log.h"
 #include "audit/peer_heads.h"
+#include "audit/recovery.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/random.h"
@@ -52,21 +53,45 @@ class Books {
     std::vector<Digest> consistency;
   };
   StatusOr<ProvenHead> HeadSince(std::uint64_t size);
-  // Whether this log still contains a head of its own that the aggregator remembers. kDataLoss.
-  Status CheckRemembered(std::uint64_t size, const Digest& root);
+  // Whether this log still contains a head of its own, empty or signed with its key, that the
+  // aggregator remembers. kDataLoss, after the head and the greatest `instance` that was seen are
+  // kept for Recover: nothing may leave until then. kUnauthenticated: this key has not signed it.
+  Status CheckRemembered(const std::string& note, std::uint64_t instance);
+  // The same of the head that was kept, if one was and nothing has answered it yet.
+  Status CheckNotBehind();
 
-  // The aggregator's heads, as audit::PeerHeads.
+  // Goes on from the entries that there are: leaf, ledger, outbox and instance number in one
+  // transaction (docs/formats/log.md). All datasets of the ledger are spent, and `datasets`.
+  // Returns the leaf. Errors: kFailedPrecondition (nobody is known to remember another head, or it
+  // is answered already), kInvalidArgument (the operator's name).
+  struct RecoveryOrder {
+    std::string operator_name;
+    std::vector<DatasetAlias> datasets;
+  };
+  StatusOr<audit::LogRecovered> PlanRecovery(const RecoveryOrder& order);  // changes nothing
+  StatusOr<audit::LogRecovered> Recover(const RecoveryOrder& order);
+  // What the aggregator is shown until it is known to have taken it.
+  StatusOr<std::optional<audit::RecoveryClaim>> RecoveryToShow();
+
+  // The aggregator's heads, as audit::PeerHeads. `own_witnessed`: the size of this log that it has
+  // witnessed by then.
   StatusOr<std::string> LastPeerHead(const std::string& origin);
   StatusOr<crypto::Checkpoint> WitnessPeerHead(const std::string& note,
                                                const crypto::NoteVerifier& key,
-                                               std::span<const Digest> proof);
+                                               std::span<const Digest> proof,
+                                               std::uint64_t own_witnessed = 0);
 
  private:
-  Books(SiteStore store, std::string origin)
-      : instance_(store.Instance()), origin_(std::move(origin)), store_(std::move(store)) {}
+  Books(SiteStore store, crypto::NoteVerifier key, const Clock& clock)
+      : instance_(store.Instance()),
+        key_(std::move(key)),
+        clock_(clock),
+        store_(std::move(store)) {}
+  StatusOr<audit::LogRecovered> RecoveryNow(const RecoveryOrder& order) REQUIRES(mutex_);
 
   const std::uint64_t instance_;
-  const std::string origin_;
+  const crypto::NoteVerifier key_;  // of this log
+  const Clock& clock_;
   Mutex mutex_;
   SiteStore store_ GUARDED_BY(mutex_);
   std::optional<audit::Log> log_ GUARDED_BY(mutex_);

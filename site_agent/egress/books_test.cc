@@ -33,15 +33,20 @@ TEST_CASE("Books: the log goes on over restarts") {
   Desk desk;
   CHECK(desk.Open().Instance() == 1);
   Must(desk.Open().Append(test::SiteStarted()).status());
-  const auto before = Must(desk.Open().HeadSince(0)).head.checkpoint;
+  const auto before = Must(desk.Open().HeadSince(0)).head;
+  const auto other = [](std::uint64_t size) {
+    return Must(test::ExampleSigner(test::kSiteLog)
+                    .Sign(crypto::PrintCheckpoint(
+                        {.origin = test::kSiteLog, .size = size, .root = ExampleDigest(1)})));
+  };
 
   desk.Reopen();
   CHECK(desk.Open().Instance() == 2);
   CHECK(Must(desk.Open().Append(test::SiteStarted())) == 1);
-  CHECK(desk.Open().CheckRemembered(before.size, before.root).ok());
-  CHECK(desk.Open().CheckRemembered(before.size, ExampleDigest(1)).code() == StatusCode::kDataLoss);
+  CHECK(desk.Open().CheckRemembered(before.note, 1).ok());
+  CHECK(desk.Open().CheckRemembered(other(1), 1).code() == StatusCode::kDataLoss);
   // A backup that was restored: others remember more than there is.
-  CHECK(desk.Open().CheckRemembered(5, ExampleDigest(1)).code() == StatusCode::kDataLoss);
+  CHECK(desk.Open().CheckRemembered(other(5), 1).code() == StatusCode::kDataLoss);
 }
 
 TEST_CASE("Books: a log whose leaf was changed does not open") {

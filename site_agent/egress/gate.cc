@@ -1,6 +1,7 @@
 #include "site_agent/egress/gate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "contracts/plan_facts.h"
@@ -123,6 +124,13 @@ Decided DecideEgress(const ForcedPolicies& policies, const contracts::Plan& plan
   transfer.metrics = contracts::ScalarMetrics(update.phase);
   transfer.records_behind = update.records;
   return Ask(policies, std::move(transfer), border.grant);
+}
+
+std::uint64_t MicroEpsilon(double epsilon) {
+  // What a leaf can say. Where so much adds up to more than 63 bits, the sum is an error: denied.
+  constexpr double kMost = 9e15;
+  const double micro = std::ceil(epsilon * 1e6);
+  return static_cast<std::uint64_t>(micro >= 0 && micro <= kMost ? micro : kMost);
 }
 
 }  // namespace domicile::site_agent

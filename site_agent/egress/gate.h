@@ -79,4 +79,8 @@ struct UpdateFacts {
 Decided DecideEgress(const ForcedPolicies& policies, const contracts::Plan& plan,
                      const JobBorder& border, const UpdateFacts& update, WallTime now);
 
+// An epsilon as the ledger counts it: in millionths, rounded up; the most that it can count where
+// it is no number from 0 on.
+std::uint64_t MicroEpsilon(double epsilon);
+
 }  // namespace domicile::site_agent

@@ -1,6 +1,7 @@
 #include "site_agent/egress/gate.h"
 
 #include <functional>
+#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +142,33 @@ TEST_CASE("Gate: a grant narrows what the policies allow, to its plan, trainer a
   CHECK(decide([](auto& g) { g.not_after = kPolicyNow; }) == Reason::kGrantExpired);
   CHECK(decide([](auto& g) { g.dataset = Must(DatasetAlias::Parse("hiv")); }) ==
         Reason::kDatasetUnknown);
+}
+
+TEST_CASE("Gate: an epsilon counts in millionths, rounded up, and never as nothing") {
+  CHECK(MicroEpsilon(0) == 0);
+  CHECK(MicroEpsilon(1) == 1'000'000);
+  CHECK(MicroEpsilon(1e-12) == 1);
+  CHECK(MicroEpsilon(0.5000001) == 500'001);
+  for (const double wrong : {-1.0, 1e300, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK(MicroEpsilon(wrong) == 9'000'000'000'000'000);
+  }
+}
+
+TEST_CASE("Gate: a dataset that is spent is denied at the offer, and numbers under the limit not") {
+  const ForcedPolicies policies = HeartPolicies();
+  JobBorder border = HeartBorder();
+  const auto decide = [&](double released) {
+    border.released_per_record = released;
+    return DecideOffer(policies, HeartPlan(), border, kPolicyNow).decision.Why();
+  };
+
+  CHECK(decide(49.9) == Reason::kPermitted);
+  CHECK(decide(50.1) == Reason::kLimitReleasedNumbers);
+  CHECK(decide(std::numeric_limits<double>::max()) == Reason::kLimitReleasedNumbers);
+  border.released_per_record = std::numeric_limits<double>::max();
+  CHECK(DecideEgress(policies, HeartPlan(), border, kTrained, kPolicyNow).decision.Why() ==
+        Reason::kLimitReleasedNumbers);
 }
 
 TEST_CASE("Gate: the real bytes are decided on") {

@@ -6,6 +6,7 @@
 
 #include "audit/event.h"
 #include "audit/records.h"
+#include "audit/recovery.h"
 #include "site_agent/egress/site_store.h"
 
 namespace domicile::site_agent {
@@ -85,7 +86,9 @@ StatusOr<std::uint64_t> RestoreReleases(SiteStore& store) {
                                       .transfer = release.transfer,
                                       .numbers = release.numbers,
                                       .records = 1,
-                                      .bytes = release.bytes}));
+                                      .bytes = release.bytes,
+                                      .epsilon_micro = release.epsilon_micro,
+                                      .at = leaf.frame.time}));
   }
   return restored;
 }
@@ -111,14 +114,32 @@ StatusOr<std::uint64_t> RestoreRuns(SiteStore& store) {
   return restored;
 }
 
+// Likewise datasets that a recovery has spent.
+StatusOr<std::uint64_t> RestoreSpent(SiteStore& store) {
+  std::uint64_t restored = 0;
+  ASSIGN_OR_RETURN(const std::vector<audit::Leaf> leaves, LeavesOf(store.Db(), "log.recovered"));
+  for (const audit::Leaf& leaf : leaves) {
+    if (leaf.event.type() != audit::EventType::kLogRecovered) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const audit::LogRecovered record, audit::ReadLogRecovered(leaf.event));
+    for (const DatasetAlias& dataset : record.datasets) {
+      ASSIGN_OR_RETURN(const bool is_new, store.Spend(dataset, leaf.frame.time));
+      restored += is_new ? 1 : 0;
+    }
+  }
+  return restored;
+}
+
 }  // namespace
 
 StatusOr<std::uint64_t> SiteStore::SpendWhatTheLogSays() {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_));
   ASSIGN_OR_RETURN(const std::uint64_t releases, RestoreReleases(*this));
   ASSIGN_OR_RETURN(const std::uint64_t runs, RestoreRuns(*this));
+  ASSIGN_OR_RETURN(const std::uint64_t spent, RestoreSpent(*this));
   RETURN_IF_ERROR(transaction.Commit());
-  return releases + runs;
+  return releases + runs + spent;
 }
 
 }  // namespace domicile::site_agent

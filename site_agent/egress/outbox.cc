@@ -41,14 +41,20 @@ StatusOr<audit::Event> PutRows(SiteStore& store, std::uint64_t leaf, const Relea
     RETURN_IF_ERROR(is_new.status());
     charged = *is_new ? charged : 0;
   }
+  // The first release of a run is charged all that the run may spend; the others add nothing.
+  audit::EgressDecided decided = release.decided;
+  ASSIGN_OR_RETURN(const std::uint64_t of_job, store.EpsilonOfJob(row.phase.job));
+  decided.epsilon_micro -= std::min(decided.epsilon_micro, of_job);
   RETURN_IF_ERROR(store.AddRelease({.dataset = release.decided.dataset,
                                     .dataset_commitment = release.dataset_commitment,
                                     .phase = row.phase,
                                     .transfer = row.digest,
                                     .numbers = charged,
                                     .records = row.records,
-                                    .bytes = row.size_bytes}));
-  return ToEvent(release.decided);
+                                    .bytes = row.size_bytes,
+                                    .epsilon_micro = decided.epsilon_micro,
+                                    .at = release.decided_at}));
+  return ToEvent(decided);
 }
 
 // The outcome of an update: its row goes, in the transaction with the leaf that says it.

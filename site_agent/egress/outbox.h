@@ -10,6 +10,7 @@
 
 #include "audit/records.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "policy/reason.h"
@@ -21,8 +22,9 @@ namespace domicile::site_agent {
 
 // What the gate lets through. The decision's leaf and the row say the same.
 struct Release {
-  OutboxRow row;  // but for `leaf`
-  audit::EgressDecided decided;
+  OutboxRow row;                 // but for `leaf`
+  audit::EgressDecided decided;  // its `epsilon_micro` is of the whole run
+  WallTime decided_at = {};
   Digest dataset_commitment = {};
   // Of a statistics phase.
   std::optional<StatisticsQuestion> question;

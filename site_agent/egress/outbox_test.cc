@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/log.h"
+#include "site_agent/egress/gate.h"
 #include "site_agent/egress/testing.h"
 
 namespace domicile::site_agent {
@@ -101,6 +102,38 @@ TEST_CASE("PutInOutbox: file, row, ledger and leaf, that say the same") {
   CHECK(decided.key == LogKey(phase, {1, 1}));
   CHECK(OutboxFiles(desk) == std::vector<std::string>{PrintHex(row.digest)});
   CHECK(Ledger(desk) == doctest::Approx(39.0 / 196).epsilon(1e-8));
+}
+
+TEST_CASE("PutInOutbox: the epsilon of a run is charged whole, with its first release") {
+  Desk desk;
+  desk.PutJob(HeartPlan(), ZeroModel(HeartPlan()));
+  const auto put = [&](const PhaseId& phase, const std::string& bytes) {
+    Release release = ReleaseOf(phase, bytes);
+    release.decided.epsilon_micro = MicroEpsilon(0.5000001);
+    REQUIRE(Put(desk, release, bytes) == Reason::kNone);
+    return Must(audit::ReadEgressDecided(desk.LastLeaf())).epsilon_micro;
+  };
+  const JobId other = Must(JobId::Parse("heart-2"));
+
+  CHECK(put(Phase(PhaseKind::kTrain, 1), "one") == 500'001);
+  CHECK(put(Phase(PhaseKind::kTrain, 2), "two") == 0);
+  CHECK(put(Phase(PhaseKind::kTrain, 1, other), "three") == 500'001);
+  const auto spent = [&](const JobId& job) {
+    return Must(desk.Open().With(
+        [&](SiteStore& store) { return store.EpsilonSpent(kHeartData, std::nullopt, job); }));
+  };
+  CHECK(spent(kJob) == doctest::Approx(0.500001));
+  // What the leaves say comes back into a ledger that has lost it, at the time they say.
+  Must(desk.Open().With([](SiteStore& store) -> Status {
+    ASSIGN_OR_RETURN(Statement forget, store.Db().Prepare("DELETE FROM release"));
+    return forget.Run();
+  }));
+  CHECK(spent(kJob) == 0);
+  desk.Reopen();
+  CHECK(spent(kJob) == doctest::Approx(0.500001));
+  CHECK(Must(desk.Open().With([&](SiteStore& store) {
+          return store.EpsilonSpent(kHeartData, test::kExampleTime - std::chrono::hours(1), kJob);
+        })) == doctest::Approx(0.500001));
 }
 
 TEST_CASE("PutInOutbox: the gate runs once for a phase") {

@@ -119,7 +119,11 @@ StatusOr<JobBorder> BorderOfJob(const Site& site, const Terms& terms, const cont
     border.sandbox = NetworkOf(*trainer);
     border.trainer = trainer->trainer;
   }
+  const policy::Duration window = terms.policies.effective.BudgetWindow(plan.dataset);
+  const std::optional<WallTime> since =
+      window == policy::kLifeOfDataset ? std::nullopt : std::optional(site.clock.Now() - window);
   RETURN_IF_ERROR(site.books.With([&](SiteStore& store) -> Status {
+    ASSIGN_OR_RETURN(border.epsilon_spent, store.EpsilonSpent(plan.dataset, since, phase.job));
     ASSIGN_OR_RETURN(border.released_per_record, store.ReleasedPerRecord(plan.dataset, phase));
     ASSIGN_OR_RETURN(const std::uint64_t others,
                      store.RunsSince(plan.dataset, site.clock.Now() - kDay, phase.job));

@@ -5,6 +5,7 @@
 
 #include "audit/records.h"
 #include "base/log.h"
+#include "contracts/plan_facts.h"
 #include "site_agent/egress/model_taker.h"
 #include "site_agent/egress/outbox.h"
 #include "site_agent/egress/phase_runner.h"
@@ -40,30 +41,33 @@ ProgressSink TellProgress(const OpenedPhase& phase) {
 
 // The row and the leaf of what the gate lets through.
 Release ReleaseOf(const OpenedPhase& phase, const JobAtHand& job, const Terms& terms,
-                  const BuiltUpdate& update, const audit::DecisionRecord& decision) {
-  return {.row = {.phase = phase.id,
-                  .digest = update.digest,
-                  .size_bytes = update.bytes.size(),
-                  .base_model = phase.model,
-                  .policy = terms.policies.digests.effective,
-                  .leaf = 0,
+                  const BuiltUpdate& update, const audit::DecisionRecord& decision, WallTime now) {
+  return {
+      .row = {.phase = phase.id,
+              .digest = update.digest,
+              .size_bytes = update.bytes.size(),
+              .base_model = phase.model,
+              .policy = terms.policies.digests.effective,
+              .leaf = 0,
+              .numbers = update.numbers,
+              .records = update.records},
+      .decided = {.key = LogKey(phase.id, phase.epoch),
+                  .transfer = update.digest,
+                  .kinds = KindCodes(job.plan, phase.id.phase),
+                  .dataset = job.plan.dataset,
+                  .from = SitePlace(terms),
+                  .to = AggregatorPlace(terms),
+                  .decision = decision,
+                  .bytes = update.bytes.size(),
                   .numbers = update.numbers,
-                  .records = update.records},
-          .decided = {.key = LogKey(phase.id, phase.epoch),
-                      .transfer = update.digest,
-                      .kinds = KindCodes(job.plan, phase.id.phase),
-                      .dataset = job.plan.dataset,
-                      .from = SitePlace(terms),
-                      .to = AggregatorPlace(terms),
-                      .decision = decision,
-                      .bytes = update.bytes.size(),
-                      .numbers = update.numbers,
-                      .capacity_bits = update.capacity_bits,
-                      .cohort_bucket = 0,
-                      .grant = job.grant.digest},
-          .dataset_commitment = job.dataset_commitment,
-          .question = std::nullopt,
-          .answer = {}};
+                  .capacity_bits = update.capacity_bits,
+                  .cohort_bucket = 0,
+                  .epsilon_micro = MicroEpsilon(contracts::FactsOf(job.plan).epsilon.value_or(0)),
+                  .grant = job.grant.digest},
+      .decided_at = now,
+      .dataset_commitment = job.dataset_commitment,
+      .question = std::nullopt,
+      .answer = {}};
 }
 
 }  // namespace
@@ -281,17 +285,18 @@ std::variant<OutboxRow, Reason> PhaseRunner::PassGate(const OpenedPhase& phase,
   if (!border.ok()) {
     return Reason::kLogUnavailable;
   }
+  const WallTime now = site_.clock.Now();
   const Decided decided = DecideEgress(terms.policies, job.plan, *border,
                                        {.phase = phase.id.phase,
                                         .bytes = update.bytes.size(),
                                         .numbers = update.numbers,
                                         .records = update.records},
-                                       site_.clock.Now());
+                                       now);
   if (!decided.Allowed()) {
     const Status logged = LogDenied(phase, job.plan, terms, decided.record);
     return logged.ok() ? decided.decision.Why() : StorageReason(logged);
   }
-  Release release = ReleaseOf(phase, job, terms, update, decided.record);
+  Release release = ReleaseOf(phase, job, terms, update, decided.record, now);
   if (statistics != nullptr) {
     release.question = QuestionOf(job.plan, job.dataset_commitment, phase.participants);
     release.answer = *statistics;

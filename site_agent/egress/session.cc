@@ -175,7 +175,10 @@ Status Agent::TakeEvent(const AgentEvent& event, const std::shared_ptr<Connectio
   const auto& directive = std::get<v1::Directive>(event);
   if (directive.has_goodbye()) {
     come_back_after_ = std::chrono::seconds(directive.goodbye().retry_after_seconds());
-    return GoodbyeStatus(directive.goodbye());
+    const Status refused = GoodbyeStatus(directive.goodbye());
+    const Status remembered = books_->CheckRemembered(directive.goodbye().witnessed_head(),
+                                                      directive.goodbye().refusal().limit());
+    return remembered.ok() ? refused : Annotate(remembered, Message(refused));
   }
   if (was_ready_) {
     return Handle(directive, *connection);
@@ -212,6 +215,10 @@ StatusOr<v1::SiteMessage> Agent::MakeHello() {
   hello->set_roster(identity_.files.roster_note);
   ASSIGN_OR_RETURN(const Books::ProvenHead own, books_->HeadSince(0));
   hello->set_own_head(own.head.note);
+  ASSIGN_OR_RETURN(const std::optional<audit::RecoveryClaim> recovery, books_->RecoveryToShow());
+  if (recovery) {
+    Fill(*hello->mutable_recovery(), *recovery);
+  }
   const std::string federation = identity_.Name().federation;
   for (const contracts::RosterEntry& entry : identity_.roster.entries) {
     if (entry.role == crypto::Role::kAggregator) {
@@ -329,22 +336,24 @@ Status Agent::CheckHistories(const v1::Welcome& welcome, const Terms& terms) {
   RETURN_IF_ERROR(
       Annotate(books_->WitnessPeerHead(welcome.head(), terms.aggregator_log, consistency).status(),
                "the aggregator's log is not the one this site has seen"));
-  witnessed_size_ = welcome.witnessed_size();
-  if (witnessed_size_ == 0) {
-    return OkStatus();
+  RETURN_IF_ERROR(books_->CheckRemembered(welcome.witnessed_head(), books_->Instance()));
+  witnessed_size_ = 0;
+  if (!welcome.witnessed_head().empty()) {
+    ASSIGN_OR_RETURN(
+        const crypto::Checkpoint own,
+        crypto::OpenCheckpoint(welcome.witnessed_head(), identity_.log_key->Verifier()));
+    witnessed_size_ = own.size;
   }
-  ASSIGN_OR_RETURN(const Digest root, DigestFromBytes(AsBytes(welcome.witnessed_root())));
-  return Annotate(
-      books_->CheckRemembered(witnessed_size_, root),
-      "this site's own log is not the one that was witnessed (a restored backup?); nothing is "
-      "sent until it is recovered");
+  return OkStatus();
 }
 
 Status Agent::TakeHeads(const v1::Heads& heads, const Terms& terms) {
   ASSIGN_OR_RETURN(const std::vector<Digest> consistency, DigestsFrom(heads.consistency()));
-  RETURN_IF_ERROR(
-      Annotate(books_->WitnessPeerHead(heads.head(), terms.aggregator_log, consistency).status(),
-               "the aggregator's log is not the one this site has seen"));
+  RETURN_IF_ERROR(Annotate(
+      books_
+          ->WitnessPeerHead(heads.head(), terms.aggregator_log, consistency, heads.witnessed_size())
+          .status(),
+      "the aggregator's log is not the one this site has seen"));
   witnessed_size_ = std::max<std::uint64_t>(witnessed_size_, heads.witnessed_size());
   return OkStatus();
 }

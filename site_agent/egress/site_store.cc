@@ -20,8 +20,12 @@ constexpr std::uint32_t kApplicationId = 0x444D5341;
 constexpr std::uint64_t kLargestModel = std::uint64_t{1} << 36U;
 
 constexpr std::string_view kTables = R"sql(
-  CREATE TABLE life (instance INTEGER NOT NULL, aggregator_starts INTEGER NOT NULL) STRICT;
-  INSERT INTO life VALUES (0, 0);
+  CREATE TABLE life (
+    instance INTEGER NOT NULL, aggregator_starts INTEGER NOT NULL, witnessed INTEGER NOT NULL)
+    STRICT;
+  INSERT INTO life VALUES (0, 0, 0);
+  CREATE TABLE behind (note TEXT NOT NULL, instance INTEGER NOT NULL, leaf INTEGER) STRICT;
+  CREATE TABLE spent (dataset TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE job (
     id TEXT PRIMARY KEY, plan TEXT NOT NULL, base_model BLOB NOT NULL, base_size INTEGER NOT NULL,
     last_model BLOB NOT NULL, train_commits INTEGER NOT NULL, statistics INTEGER NOT NULL,
@@ -40,7 +44,8 @@ constexpr std::string_view kTables = R"sql(
   CREATE TABLE release (
     dataset TEXT NOT NULL, job TEXT NOT NULL, round INTEGER NOT NULL, phase INTEGER NOT NULL,
     transfer BLOB NOT NULL, commitment BLOB NOT NULL, numbers INTEGER NOT NULL,
-    charge INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (job, round, phase))
+    charge INTEGER NOT NULL, bytes INTEGER NOT NULL, epsilon_micro INTEGER NOT NULL,
+    at INTEGER NOT NULL, PRIMARY KEY (job, round, phase))
     STRICT, WITHOUT ROWID;
   CREATE TABLE statistics (
     commitment BLOB NOT NULL, columns BLOB NOT NULL, question BLOB NOT NULL,
@@ -57,6 +62,18 @@ Statement& BindPhase(Statement& statement, int first, const PhaseId& phase) {
 // The ledger counts whole units of 1e-9 numbers per record, rounded up: sums are exact, in any
 // order.
 constexpr std::int64_t kChargeUnit = 1'000'000'000;
+
+constexpr double kMicro = 1'000'000;
+
+// Beyond every limit, and still a number: what is added to it is compared and not an error.
+constexpr double kAllSpent = std::numeric_limits<double>::max();
+constexpr std::uint64_t kAllRuns = std::uint64_t{1} << 40U;
+
+// Of whole units; up, so that no limit is passed by what a double cannot hold.
+double UpTo(std::int64_t units, double unit) {
+  const double sum = static_cast<double>(units) / unit;
+  return units == 0 ? 0 : std::nextafter(sum, std::numeric_limits<double>::infinity());
+}
 
 // What cannot be told is as if one record were behind it; what is beyond any limit stays countable.
 std::int64_t ChargeOf(std::uint64_t numbers, std::uint64_t records) {
@@ -224,6 +241,10 @@ Status SiteStore::AddRun(const JobId& job, const DatasetAlias& dataset, WallTime
 
 StatusOr<std::uint64_t> SiteStore::RunsSince(const DatasetAlias& dataset, WallTime since,
                                              const JobId& job) {
+  ASSIGN_OR_RETURN(const std::optional<WallTime> spent, SpentAt(dataset));
+  if (spent && *spent >= since) {
+    return kAllRuns;
+  }
   ASSIGN_OR_RETURN(
       Statement count,
       db_->Prepare("SELECT count(*) FROM run WHERE dataset = ? AND at >= ? AND job <> ?"));
@@ -323,6 +344,10 @@ std::string SiteStore::OutboxPath(const Digest& digest) const {
 }
 
 StatusOr<double> SiteStore::ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase) {
+  ASSIGN_OR_RETURN(const std::optional<WallTime> spent, SpentAt(dataset));
+  if (spent) {
+    return kAllSpent;
+  }
   ASSIGN_OR_RETURN(Statement sum,
                    db_->Prepare("SELECT coalesce(sum(charge), 0) FROM release WHERE dataset = ?1 "
                                 "AND NOT (job = ?2 AND round = ?3 AND phase = ?4)"));
@@ -330,14 +355,39 @@ StatusOr<double> SiteStore::ReleasedPerRecord(const DatasetAlias& dataset, const
   BindPhase(sum, 2, phase);
   ASSIGN_OR_RETURN(const bool row, sum.Step());
   DOMICILE_CHECK(row);
-  const double spent = static_cast<double>(sum.Int(0)) / kChargeUnit;
-  // Up, so that no limit is passed by what a double cannot hold.
-  return spent == 0 ? 0 : std::nextafter(spent, std::numeric_limits<double>::infinity());
+  return UpTo(sum.Int(0), kChargeUnit);
+}
+
+StatusOr<double> SiteStore::EpsilonSpent(const DatasetAlias& dataset, std::optional<WallTime> since,
+                                         const JobId& job) {
+  ASSIGN_OR_RETURN(const std::optional<WallTime> spent, SpentAt(dataset));
+  if (spent && (!since || *spent >= *since)) {
+    return kAllSpent;
+  }
+  ASSIGN_OR_RETURN(Statement sum,
+                   db_->Prepare("SELECT coalesce(sum(epsilon_micro), 0) FROM release WHERE "
+                                "dataset = ? AND job <> ? AND at >= ?"));
+  sum.Bind(1, dataset.text())
+      .Bind(2, job.text())
+      .Bind(3, since ? Seconds(*since) : std::numeric_limits<std::int64_t>::min());
+  ASSIGN_OR_RETURN(const bool row, sum.Step());
+  DOMICILE_CHECK(row);
+  return UpTo(sum.Int(0), kMicro);
+}
+
+StatusOr<std::uint64_t> SiteStore::EpsilonOfJob(const JobId& job) {
+  ASSIGN_OR_RETURN(
+      Statement sum,
+      db_->Prepare("SELECT coalesce(sum(epsilon_micro), 0) FROM release WHERE job = ?"));
+  sum.Bind(1, job.text());
+  ASSIGN_OR_RETURN(const bool row, sum.Step());
+  DOMICILE_CHECK(row);
+  return static_cast<std::uint64_t>(sum.Int(0));
 }
 
 Status SiteStore::AddRelease(const ReleaseRow& row) {
   ASSIGN_OR_RETURN(Statement add,
-                   db_->Prepare("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                   db_->Prepare("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   add.Bind(1, row.dataset.text());
   return BindPhase(add, 2, row.phase)
       .Bind(5, ByteSpan(row.transfer.bytes))
@@ -345,6 +395,8 @@ Status SiteStore::AddRelease(const ReleaseRow& row) {
       .Bind(7, static_cast<std::int64_t>(row.numbers))
       .Bind(8, ChargeOf(row.numbers, row.records))
       .Bind(9, static_cast<std::int64_t>(row.bytes))
+      .Bind(10, static_cast<std::int64_t>(row.epsilon_micro))
+      .Bind(11, Seconds(row.at))
       .Run();
 }
 

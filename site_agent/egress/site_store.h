@@ -68,6 +68,15 @@ struct ReleaseRow {
   std::uint64_t numbers = 0;
   std::uint64_t records = 0;  // behind them
   std::uint64_t bytes = 0;
+  std::uint64_t epsilon_micro = 0;  // that it adds to the dataset's, in millionths, rounded up
+  WallTime at = {};
+};
+
+// Somebody remembers a head of this log that it does not contain.
+struct FoundBehind {
+  std::string note;                        // the head, signed with this site's log key
+  std::uint64_t instance = 0;              // the greatest that was seen of this agent
+  std::optional<std::uint64_t> leaf = {};  // the `log.recovered` that answers it
 };
 
 // Statistics of one dataset version and column set, once released.
@@ -123,7 +132,14 @@ class SiteStore {
   // ---- ledger: what has left about a dataset, over all jobs ----
   // Sum over releases of numbers / records behind them, other than of `phase` itself; all versions
   // of the dataset together, since they share most of their records. Never less than the true sum.
+  // As large as a double gets for a dataset that is spent.
   StatusOr<double> ReleasedPerRecord(const DatasetAlias& dataset, const PhaseId& phase);
+  // The epsilon that other jobs than `job` have spent of a dataset since then (unset: ever),
+  // rounded up; as large as a double gets if it was spent since.
+  StatusOr<double> EpsilonSpent(const DatasetAlias& dataset, std::optional<WallTime> since,
+                                const JobId& job);
+  // What the releases of a job have added so far, in millionths.
+  StatusOr<std::uint64_t> EpsilonOfJob(const JobId& job);
   Status AddRelease(const ReleaseRow& row);
   // Puts into the ledger what the log's leaves say has left or was run and the ledger does not:
   // as if a single record were behind it. Returns how many entries that were; in a transaction of
@@ -134,6 +150,23 @@ class SiteStore {
                                                         const Digest& columns);
   Status AddStatistics(const Digest& dataset_commitment, const Digest& columns,
                        const StatisticsRow& row);
+
+  // ---- recovery (recovery_rows.cc), docs/formats/log.md ----
+  StatusOr<std::optional<FoundBehind>> Behind();
+  Status SetBehind(const FoundBehind& found);
+  Status ForgetBehind();
+  // So many entries of this log are known to have been witnessed; only grows.
+  StatusOr<std::uint64_t> Witnessed();
+  Status SetWitnessed(std::uint64_t size);
+  // A dataset counts as spent from now on, in all its versions. False if it was already.
+  StatusOr<bool> Spend(const DatasetAlias& dataset, WallTime now);
+  StatusOr<std::optional<WallTime>> SpentAt(const DatasetAlias& dataset);
+  // All that the ledger knows.
+  StatusOr<std::vector<DatasetAlias>> LedgerDatasets();
+  // The instance number is at least this from now on; the next start is above it.
+  Status RaiseInstanceTo(std::uint64_t instance);
+  // Takes all updates out of the outbox; the next start removes their bytes.
+  Status ForgetOutbox();
 
   // ---- models taken in ----
   Status WriteModel(const Digest& digest, ByteSpan bytes);

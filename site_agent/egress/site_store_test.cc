@@ -173,6 +173,40 @@ TEST_CASE("SiteStore: the ledger adds numbers per record over jobs, one dataset 
   CHECK(Must(store.ReleasedPerRecord(third, none)) <= 1.00000001);
 }
 
+TEST_CASE("SiteStore: the ledger adds epsilon over jobs, in its window, rounded up") {
+  const Folder folder;
+  const JobId other = Must(JobId::Parse("heart-2"));
+  const WallTime now = test::kExampleTime;
+  const auto left = [&](const PhaseId& phase, std::uint64_t epsilon_micro, WallTime at) {
+    ReleaseRow row = Left(kHeartData, phase, ExampleDigest(1), 17, 196);
+    row.epsilon_micro = epsilon_micro;
+    row.at = at;
+    return row;
+  };
+  {
+    SiteStore store = Must(folder.Open());
+    Must(store.AddRelease(left(Phase(PhaseKind::kTrain, 1), 700'000, now)));
+    Must(store.AddRelease(left(Phase(PhaseKind::kTrain, 2), 0, now)));
+    Must(store.AddRelease(left(Phase(PhaseKind::kTrain, 1, other), 100'000, now)));
+    Must(store.AddRelease(
+        left(Phase(PhaseKind::kTrain, 2, other), 200'000, now - std::chrono::hours(48))));
+  }
+  SiteStore store = Must(folder.Open());
+  const JobId third = Must(JobId::Parse("heart-3"));
+  const DatasetAlias lung = Must(DatasetAlias::Parse("lung"));
+
+  CHECK(Must(store.EpsilonOfJob(kJob)) == 700'000);
+  CHECK(Must(store.EpsilonOfJob(third)) == 0);
+  const double all = Must(store.EpsilonSpent(kHeartData, std::nullopt, third));
+  CHECK(all >= 1.0);  // three charges of tenths, that doubles would not add up to one
+  CHECK(all <= 1.000000001);
+  CHECK(Must(store.EpsilonSpent(kHeartData, now - std::chrono::hours(24), third)) ==
+        doctest::Approx(0.8));
+  // Without what the job itself was charged: that is in the plan's own number.
+  CHECK(Must(store.EpsilonSpent(kHeartData, std::nullopt, kJob)) == doctest::Approx(0.3));
+  CHECK(Must(store.EpsilonSpent(lung, std::nullopt, third)) == 0);
+}
+
 TEST_CASE("SiteStore: a job is one run a dataset, whatever its restarts") {
   const Folder folder;
   SiteStore store = Must(folder.Open());

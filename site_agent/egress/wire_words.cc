@@ -36,6 +36,21 @@ void Fill(v1::Epoch& to, const Epoch& epoch) {
   to.set_attempt(epoch.attempt);
 }
 
+void Fill(v1::Recovery& to, const audit::RecoveryClaim& claim) {
+  to.mutable_entry()->set_index(claim.index);
+  to.mutable_entry()->set_leaf(claim.leaf);
+  for (const Digest& node : claim.proof) {
+    to.mutable_entry()->add_proof(Raw(node));
+  }
+  to.mutable_entry()->set_head(claim.head_note);
+  if (!claim.root_then.IsZero()) {
+    to.set_root(Raw(claim.root_then));
+  }
+  for (const Digest& node : claim.consistency) {
+    to.add_consistency(Raw(node));
+  }
+}
+
 policy::Reason ReasonFrom(const v1::Refusal& refusal) {
   const std::optional<policy::Reason> reason = policy::ReasonFromNumber(refusal.reason());
   return reason && *reason != policy::Reason::kNone ? *reason : policy::Reason::kMalformed;

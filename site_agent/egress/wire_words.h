@@ -7,6 +7,7 @@
 #include <google/protobuf/repeated_field.h>
 
 #include "audit/peer_heads.h"
+#include "audit/recovery.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/status.h"
@@ -28,6 +29,7 @@ StatusOr<PhaseId> PhaseFrom(const v1::PhaseId& phase);
 Epoch EpochFrom(const v1::Epoch& epoch);
 void Fill(v1::PhaseId& to, const PhaseId& phase);
 void Fill(v1::Epoch& to, const Epoch& epoch);
+void Fill(v1::Recovery& to, const audit::RecoveryClaim& claim);
 
 // kMalformed for a code that is not in the list.
 policy::Reason ReasonFrom(const v1::Refusal& refusal);

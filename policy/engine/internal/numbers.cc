@@ -87,6 +87,10 @@ void Evaluation::CheckPayload() {
                "the update carries metrics:", "limit.metrics");
   }
   if (!transfer_.records_behind || IsModel()) {
+    // How many records there are is not told before there are numbers; what has left already is.
+    if (IsContribution() && transfer_.released_per_record > 0) {
+      CheckReleased(0, 1);
+    }
     return;
   }
   const std::uint64_t records = *transfer_.records_behind;
