@@ -44,6 +44,7 @@ Status FindCommand(CLI::App& program, std::span<const std::string> args) {
       return OkStatus();  // the rest is the command's own
     }
     std::vector<std::string> names;
+    names.reserve(commands.size());
     for (const CLI::App* command : commands) {
       names.push_back(command->get_name());
     }

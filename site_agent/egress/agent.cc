@@ -95,7 +95,7 @@ Status Agent::LogStart() {
 Status Agent::WaitForTrainer(const std::stop_token& stop) {
   bool told = false;
   while (!stop.stop_requested()) {
-    const Status connected = trainer_.Connect();
+    Status connected = trainer_.Connect();
     if (connected.ok()) {
       const HelloMessage hello = *trainer_.Facts();
       const auto stands = [&hello](SandboxLayer layer) {
@@ -172,11 +172,11 @@ Status Agent::Run(const std::stop_token& stop, const std::function<void()>& read
     was_ready_ = false;
     come_back_after_ = {};
     // A change is told by the connection that is made next.
-    if (const Status looked = LookAtPolicies();
+    if (Status looked = LookAtPolicies();
         !looked.ok() && looked.code() != StatusCode::kUnavailable) {
       return looked;
     }
-    const Status ended = RunConnection(stop, ready);
+    Status ended = RunConnection(stop, ready);
     current_.Set(nullptr);
     if (stop.stop_requested()) {
       break;

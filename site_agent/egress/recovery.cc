@@ -33,7 +33,7 @@ Status Books::CheckRemembered(const std::string& note, std::uint64_t instance) {
   }
   const MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const std::optional<FoundBehind> known, store_.Behind());
-  const Status contained = log_->CheckRemembered(*remembered);
+  Status contained = log_->CheckRemembered(*remembered);
   if (contained.ok()) {
     // Answered: the aggregator has taken the entry if what it remembers covers it.
     return known && known->leaf && remembered->size > *known->leaf ? store_.ForgetBehind()
