@@ -1,7 +1,6 @@
 #include "bench/cluster_rate.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <future>
@@ -11,14 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/random.h"
 #include "models/initial.h"
+#include "site_agent/cluster/free_ports.h"
 #include "site_agent/cluster/group.h"
 
 namespace domicile {
@@ -31,26 +26,6 @@ constexpr std::size_t kBatches = 4;  // of made-up data
 
 double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-// Ports of loopback that are free now: the workers bind them in a moment.
-StatusOr<std::vector<std::uint16_t>> FreePorts(std::size_t count) {
-  std::vector<FileHandle> held;
-  std::vector<std::uint16_t> ports;
-  for (std::size_t i = 0; i < count; ++i) {
-    held.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(any);
-    if (held.back().descriptor() < 0 ||
-        bind(held.back().descriptor(), reinterpret_cast<sockaddr*>(&any), size) != 0 ||
-        getsockname(held.back().descriptor(), reinterpret_cast<sockaddr*>(&any), &size) != 0) {
-      return ErrnoError(errno, "taking a port of loopback");
-    }
-    ports.push_back(ntohs(any.sin_port));
-  }
-  return ports;
 }
 
 // What this worker's exchanges take altogether, behind its computing or not.
@@ -156,7 +131,7 @@ StatusOr<StrategyRate> MeasureCluster(const Workload& workload, std::size_t work
     return Error(StatusCode::kInvalidArgument, "a cluster needs at least 2 replicas");
   }
   Race race(workload, workers);
-  ASSIGN_OR_RETURN(const std::vector<std::uint16_t> ports, FreePorts(workers));
+  ASSIGN_OR_RETURN(const std::vector<std::uint16_t> ports, site_agent::FreePorts(workers));
   for (std::size_t rank = 0; rank < workers; ++rank) {
     race.hosts[rank].interface = "lo";
     race.hosts[rank].rank = rank;

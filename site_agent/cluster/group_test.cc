@@ -13,7 +13,7 @@
 #include "models/initial.h"
 #include "models/strategy/buckets.h"
 #include "models/strategy/strategy.h"
-#include "site_agent/cluster/testing_ports.h"
+#include "site_agent/cluster/free_ports.h"
 
 namespace domicile::site_agent {
 namespace {
@@ -23,7 +23,7 @@ const ClusterIdentity kIdentity = {"heart.example", *SiteId::Parse("charite"), {
 
 std::vector<ClusterDescription> Cluster(std::size_t size) {
   std::vector<ClusterDescription> hosts(size);
-  const std::vector<std::uint16_t> ports = FreePorts(size);
+  const std::vector<std::uint16_t> ports = FreePorts(size).value();
   for (std::size_t rank = 0; rank < size; ++rank) {
     hosts[rank].interface = "lo";
     hosts[rank].rank = rank;

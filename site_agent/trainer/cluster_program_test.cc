@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "site_agent/cluster/testing_ports.h"
+#include "site_agent/cluster/free_ports.h"
 #include "site_agent/trainer/testing_program.h"
 
 namespace domicile::site_agent {
@@ -39,7 +39,7 @@ class Loopback final : public Network {
   std::vector<std::string> Prefix(std::size_t /*rank*/) const override { return {}; }
 
  private:
-  std::vector<std::uint16_t> ports_ = FreePorts(kHosts);
+  std::vector<std::uint16_t> ports_ = FreePorts(kHosts).value();
 };
 
 class Namespaces final : public Network {

@@ -16,7 +16,7 @@
 #include <doctest/doctest.h>
 
 #include "audit/records.h"
-#include "site_agent/cluster/testing_ports.h"
+#include "site_agent/cluster/free_ports.h"
 #include "tests/cases/real_sites.h"
 #include "tests/support/log_watch.h"
 
@@ -84,7 +84,7 @@ Tensors RunWithReplicas() {
 class ClusterFederation {
  public:
   ClusterFederation() {
-    const std::vector<std::uint16_t> ports = site_agent::FreePorts(2);
+    const std::vector<std::uint16_t> ports = site_agent::FreePorts(2).value();
     std::vector<CaseSite> sites = Sites(
         "[compute]\nstrategy = \"multi_worker_mirrored\"\nthreads = 1\n"
         "checkpoint_steps = 500\ncluster = \"cluster0.toml\"\n"
